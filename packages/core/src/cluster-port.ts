@@ -1,0 +1,143 @@
+import type {Digest, NodeId, RequestId} from './ids.ts';
+import type {Capability} from './model.ts';
+import type {Policy} from './policy.ts';
+import type {Endpoint} from './work.ts';
+
+/** A client's request as the gateway hands it on: parsed, bounded, and always streamed upstream. */
+export interface ClientRequest {
+  readonly id: RequestId;
+  /** The name as asked; empty when the client named none. */
+  readonly model: string;
+  readonly endpoint: Endpoint;
+  readonly needs: readonly Capability[];
+  readonly policy: Policy;
+  /** JSON with `stream: true`, so that a cancel frees the slot at once (facts: llama-server §2). */
+  readonly body: Uint8Array;
+  readonly traceparent: string | undefined;
+}
+
+/** What ran, for response headers (S81). */
+export interface RunFacts {
+  readonly node: NodeId;
+  readonly nodeName: string;
+  readonly digest: Digest;
+  /** The model's canonical name. */
+  readonly model: string;
+  /** Which attempt answered; more than 1 means that it was reassigned. */
+  readonly attempts: number;
+  readonly policy: string;
+  /** Why this node, in a few words. */
+  readonly reason: string;
+}
+
+/**
+ * An answer whose first bytes have arrived. The status is llama-server's own; an error body is passed on unchanged (R24).
+ * The body throws `INTERRUPTED` when the run broke after output had begun. Return or break from it to end the run.
+ */
+export interface Answer {
+  readonly run: RunFacts;
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: AsyncIterable<Uint8Array>;
+}
+
+/** One model for people and clients, over the whole mesh. */
+export interface ModelReport {
+  /** Canonical name; what clients send back. */
+  readonly name: string;
+  readonly names: readonly string[];
+  readonly digest: Digest;
+  readonly sizeBytes: number;
+  readonly architecture: string;
+  readonly quant: string;
+  readonly parameters: number;
+  readonly contextMax: number;
+  readonly capabilities: readonly Capability[];
+  readonly status: 'loaded' | 'loading' | 'unloaded';
+  /** Nodes that store it, this one first. */
+  readonly nodes: readonly {readonly id: NodeId; readonly name: string; readonly local: boolean}[];
+  /** Another model in the mesh has the same name and other bytes (law 6). */
+  readonly conflict: boolean;
+  readonly demo: boolean;
+  /** Why it cannot be used; only for models of this machine. */
+  readonly problem: string | undefined;
+  /** 0…1 while this machine hashes it; until then only requests that enter here can use it. */
+  readonly hashed: number | undefined;
+}
+
+/** One engine for people, over the whole mesh. */
+export interface EngineReport {
+  readonly name: string;
+  readonly digest: Digest;
+  readonly sizeBytes: number;
+  readonly processor: string;
+  readonly context: number;
+  /** `ready`, `loading`, and on this machine also `stopping`, `backing off`, `broken`. */
+  readonly state: string;
+  readonly startedSecondsAgo: number | undefined;
+  /** `local`, or `host:port` of the peer (S52). */
+  readonly node: string;
+  readonly nodeId: NodeId;
+  readonly nodeName: string;
+  /** Seconds until it is unloaded; undefined: not before somebody stops it. */
+  readonly untilSeconds: number | undefined;
+  readonly slots: number;
+  readonly busy: number;
+  readonly queued: number;
+  readonly failure: string | undefined;
+}
+
+export interface NodeReport {
+  readonly id: NodeId;
+  readonly name: string;
+  readonly local: boolean;
+  /** `host:port` of its mesh listener. */
+  readonly address: string;
+  readonly state: 'alive' | 'seen' | 'unreachable' | 'draining';
+  /** For `seen`: why it is not admitted and what would admit it. */
+  readonly note: string | undefined;
+  readonly path: 'self' | 'direct' | 'relayed';
+  readonly roundTripMs: number | undefined;
+  readonly version: string;
+  readonly memoryKind: 'device' | 'ram';
+  readonly memoryTotalBytes: number;
+  readonly memoryFreeBytes: number;
+  /** Models it stores. */
+  readonly models: number;
+  readonly loaded: readonly string[];
+  readonly busy: number;
+  readonly slots: number;
+}
+
+export interface StatusReport {
+  readonly id: NodeId;
+  readonly name: string;
+  readonly version: string;
+  readonly mesh: string;
+  readonly meshAddresses: readonly string[];
+  readonly gateway: string;
+  readonly engine: string;
+  readonly processId: number;
+  readonly uptimeSeconds: number;
+  readonly peers: number;
+  readonly models: number;
+  readonly loaded: number;
+  readonly inFlight: number;
+  readonly dataFolder: string;
+}
+
+/** One node's part in the mesh, as its gateway uses it. */
+export interface Cluster extends AsyncDisposable {
+  /**
+   * Runs the request on the node that ranks best and resolves when the first bytes of its answer are here. Throws a fault
+   * before that: MODEL_NOT_FOUND, NO_CANDIDATE, OVERLOADED, ENGINE_FAILED, PEER_FAILED, CANCELLED. May reassign until it
+   * resolves, never after (law 3).
+   */
+  dispatch(request: ClientRequest, signal: AbortSignal): Promise<Answer>;
+  models(): readonly ModelReport[];
+  engines(): readonly EngineReport[];
+  nodes(): readonly NodeReport[];
+  inFlight(): number;
+  /** Stops every engine of the model on this node; false when none runs. */
+  stop(model: string): Promise<boolean>;
+}

@@ -1,0 +1,48 @@
+import type {StoredModel} from './model.ts';
+import type {MemoryFacts} from './record.ts';
+import type {Busy, Endpoint, Refusal, WorkResponse} from './work.ts';
+
+/** States of one engine; see `engine-state.ts`. */
+export type EngineStateName = 'stopped' | 'starting' | 'ready' | 'draining' | 'stopping' | 'backing off' | 'broken';
+
+/** One engine for display and for the beat: advisory, never to decide from. */
+export interface EngineSnapshot {
+  /** The stored model's key. */
+  readonly key: string;
+  readonly model: StoredModel;
+  readonly state: EngineStateName;
+  readonly slots: number;
+  readonly busy: number;
+  readonly queued: number;
+  readonly waitMs: number;
+  /** Context of one slot in tokens. */
+  readonly context: number;
+  /** When it became ready, on the wall clock; undefined while it is not. */
+  readonly readySinceWallMs: number | undefined;
+  /** How long it stays without requests; Infinity: for ever; undefined: busy or not ready. */
+  readonly unloadInMs: number | undefined;
+  /** Why it is broken or backing off: the last lines llama-server wrote. */
+  readonly failure: string | undefined;
+  readonly processId: number | undefined;
+}
+
+/** A slot of an engine on this machine. */
+export interface Reservation extends AsyncDisposable {
+  readonly kind: 'accepted';
+  /** As `Lease.run`. */
+  run(call: {readonly endpoint: Endpoint; readonly body: Uint8Array}, signal: AbortSignal): Promise<WorkResponse>;
+}
+
+/** Keeps llama-server processes on this machine and lends their slots. */
+export interface EngineHost extends AsyncDisposable {
+  /** Checks and takes in one synchronous step, so that the answer cannot go stale in between (law 4). */
+  reserve(model: StoredModel, options: {readonly force: boolean}): Reservation | Busy | Refusal;
+  engines(): readonly EngineSnapshot[];
+  memory(): MemoryFacts;
+  /** Grows with every change of load. */
+  loadSeq(): number;
+  /** Calls back after every change that `engines()` shows, until disposed. */
+  onChange(listener: () => void): Disposable;
+  /** Where the engine comes from, for people: `llama-server 0.5.0 (installed)`. */
+  describe(): string;
+}

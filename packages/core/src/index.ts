@@ -1,0 +1,25 @@
+/**
+ * The rules of hearsay as pure functions over plain data, the ports between packages, and the wire schemas. It hides how
+ * records merge, how nodes are ranked and how bytes are laid out; it owns no outside technology and keeps no state.
+ */
+export type {Answer, ClientRequest, Cluster, EngineReport, ModelReport} from './cluster-port.ts';
+export type {NodeReport, RunFacts, StatusReport} from './cluster-port.ts';
+export type {EngineHost, EngineSnapshot, EngineStateName, Reservation} from './engine-port.ts';
+export {stepEngine} from './engine-state.ts';
+export type {EngineEffect, EngineEvent, EnginePolicy, EngineState, EngineStep} from './engine-state.ts';
+export type {Clock, Environment, Log, LogLevel, Random} from './environment.ts';
+export {asFault, describeError, Fault} from './fault.ts';
+export type {FaultCode, FaultOptions} from './fault.ts';
+export {isProven, shortDigest, shortNode} from './ids.ts';
+export type {Digest, NodeId, RequestId} from './ids.ts';
+export * from './limits.ts';
+export type {AgedRecord, Link, Mesh, MeshHandlers, Verdict} from './mesh-port.ts';
+export type {Capability, ModelFacts, ModelStore, StoredModel} from './model.ts';
+export {automatic, formatPolicy, parsePolicy} from './policy.ts';
+export type {Placement, Policy} from './policy.ts';
+export {isNewer} from './record.ts';
+export type {Beat, EngineBeat, EngineReadiness, Inventory, Leave, MemoryFacts} from './record.ts';
+export type {NodeFlags, NodeRecord, SignedRecord, Stamp} from './record.ts';
+export {endpoints} from './work.ts';
+export type {Busy, BusyReason, Endpoint, Lease, Refusal, RefusalCode} from './work.ts';
+export type {Worker, WorkRequest, WorkResponse} from './work.ts';

@@ -1,0 +1,46 @@
+import type {Digest} from './ids.ts';
+
+/** What a model can be asked for. From the file's header and chat template, until an engine has confirmed it. */
+export type Capability = 'chat' | 'completion' | 'embeddings' | 'rerank' | 'vision' | 'tools' | 'thinking' | 'insert';
+
+/** What a node says about one model it stores. Goes into its inventory; holds nothing private (no paths). */
+export interface ModelFacts {
+  readonly digest: Digest;
+  /** Names people use, the canonical one first. Compared without case. */
+  readonly names: readonly [string, ...string[]];
+  /** All files together: every shard and the projector. */
+  readonly sizeBytes: number;
+  /** Weights, KV cache at the default context, compute buffers and overhead: what an engine would need. */
+  readonly needBytes: number;
+  readonly architecture: string;
+  /** Quantization as people write it, for example `Q8_0`. */
+  readonly quant: string;
+  readonly parameters: number;
+  /** The context the model was trained for, in tokens. */
+  readonly contextMax: number;
+  readonly capabilities: readonly Capability[];
+  /** True for the toy that ships with hearsay: offered only while nothing else is known. */
+  readonly demo: boolean;
+}
+
+/** A model of this machine, with what must never leave it. */
+export interface StoredModel extends ModelFacts {
+  /** Stable name of the files on this machine; stays the same while the digest is being computed. */
+  readonly key: string;
+  /** Paths in the order llama-server wants them: the first is passed to it. */
+  readonly files: readonly [string, ...string[]];
+  /** Why it cannot be used, in words a person can act on. */
+  readonly problem: string | undefined;
+  /** Share of the bytes hashed so far, 0…1; undefined when the digest is proven. */
+  readonly hashed: number | undefined;
+  readonly modifiedWallMs: number;
+}
+
+/** The models of this machine, kept current. */
+export interface ModelStore extends AsyncDisposable {
+  list(): readonly StoredModel[];
+  /** The model with this digest, proven or still unproven; undefined when it is not here or has a problem. */
+  find(digest: Digest): StoredModel | undefined;
+  /** Calls back after every change of the list, until disposed. */
+  onChange(listener: () => void): Disposable;
+}

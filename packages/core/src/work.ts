@@ -1,0 +1,89 @@
+import type {Capability} from './model.ts';
+import type {Digest, NodeId, RequestId} from './ids.ts';
+import type {Policy} from './policy.ts';
+import type {SignedRecord} from './record.ts';
+
+/** Paths of llama-server that a request may be sent to. Also the list of what may cross the mesh. */
+export const endpoints = ['/v1/chat/completions', '/v1/completions'] as const;
+export type Endpoint = (typeof endpoints)[number];
+
+/** What a worker is asked to take. Travels in the stream header; the body follows only after `accept`. */
+export interface WorkRequest {
+  readonly request: RequestId;
+  /** 1 for the first try; a worker refuses an attempt that is not newer than the newest it has seen. */
+  readonly attempt: number;
+  /** 0 where the client's request entered, 1 after crossing the mesh. More is refused (law 1). */
+  readonly hop: number;
+  /** Models that may run it, in order of preference. */
+  readonly digests: readonly Digest[];
+  readonly endpoint: Endpoint;
+  readonly needs: readonly Capability[];
+  readonly policy: Policy;
+  /** Milliseconds that are left for the whole request; undefined when the client set no limit. */
+  readonly deadlineMs: number | undefined;
+  readonly bodyBytes: number;
+  /** How long the asking node thinks it will wait for a slot. */
+  readonly waitEstimateMs: number;
+  /** Take it even if it must wait for a slot: sent after every candidate has answered `busy`. */
+  readonly force: boolean;
+  /** W3C trace context, when the client sent one. */
+  readonly traceparent: string | undefined;
+}
+
+export type BusyReason = 'slots' | 'memory' | 'loading' | 'draining';
+
+/** Not now: another node may be better. Carries a fresh record, so that the asker ranks again with true facts. */
+export interface Busy {
+  readonly kind: 'busy';
+  readonly reason: BusyReason;
+  readonly record: SignedRecord | undefined;
+  /** When asking again makes sense. */
+  readonly retryAfterMs: number;
+}
+
+export type RefusalCode =
+  | 'auth'
+  | 'hop'
+  | 'digest'
+  | 'stale-attempt'
+  | 'policy'
+  | 'capability'
+  | 'broken'
+  | 'too-large';
+
+/** Never, for this request. */
+export interface Refusal {
+  readonly kind: 'refused';
+  readonly code: RefusalCode;
+  /** For people: why, without secrets. */
+  readonly message: string;
+}
+
+/** Head and bytes of an answer. The body throws a fault when it was cut; a clean end means that it is whole. */
+export interface WorkResponse {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: AsyncIterable<Uint8Array>;
+  /** The worker's newest record, known only after the body ended well. */
+  readonly record: () => SignedRecord | undefined;
+}
+
+/** A slot held until disposed. Disposing is idempotent and ends a run that is still going. */
+export interface Lease extends AsyncDisposable {
+  readonly kind: 'accepted';
+  /** What will really run. */
+  readonly digest: Digest;
+  readonly record: SignedRecord | undefined;
+  /**
+   * Sends the body and resolves with the head of the answer; call it once. Waits inside for a queue place and a cold
+   * engine. Aborting the signal ends the run on the worker within 100 ms.
+   */
+  run(body: Uint8Array, signal: AbortSignal): Promise<WorkResponse>;
+}
+
+/** Whatever can take a request: this machine's engines, a peer over the mesh, a hosted provider. */
+export interface Worker {
+  readonly node: NodeId;
+  /** Asks for a slot. Answers from the owner's true state; resolves quickly, never queues silently. */
+  offer(request: WorkRequest, signal: AbortSignal): Promise<Lease | Busy | Refusal>;
+}
