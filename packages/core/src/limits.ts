@@ -1,23 +1,23 @@
 /** Largest beat: fits one UDP-sized packet many times over and keeps fifty nodes under 40 kB/s (facts: gossip model). */
-export const beatBytesMax = 400;
+export const beatBytesMax: number = 400;
 
 /** Largest signed record, with room for a beat of a newer version. */
-export const recordBytesMax = 2048;
+export const recordBytesMax: number = 2048;
 
 /** Largest inventory: some hundred models with long names. */
-export const inventoryBytesMax = 256 * 1024;
+export const inventoryBytesMax: number = 256 * 1024;
 
 /** Largest stream header: an offer with 64 accepted digests. */
-export const offerBytesMax = 8 * 1024;
+export const offerBytesMax: number = 8 * 1024;
 
 /** Largest request body anywhere: images travel as base64. No hop has a smaller limit than the entry (C24). */
-export const bodyBytesMax = 64 * 1024 * 1024;
+export const bodyBytesMax: number = 64 * 1024 * 1024;
 
 /** Longest name of a node, a mesh or a model that anybody may send. */
-export const nameLengthMax = 200;
+export const nameLengthMax: number = 200;
 
 /** Most nodes that a view holds; far above what one mesh is meant for. */
-export const viewNodesMax = 1024;
+export const viewNodesMax: number = 1024;
 
 /** Node names and ids as people may write them: no control characters, no commas. */
 export function isKnownNodeText(text: string): boolean {

@@ -1,0 +1,88 @@
+import type {NodeId} from './ids.ts';
+import {viewNodesMax} from './limits.ts';
+import {isNewer} from './record.ts';
+import type {Beat, Inventory, NodeRecord, SignedRecord, Stamp} from './record.ts';
+
+/** The newest that this node has heard of another. */
+export interface KnownNode {
+  readonly beat: Beat;
+  /** As it came, for passing on. */
+  readonly signed: SignedRecord;
+  /** On this node's monotonic clock; earlier than the receipt by the time it spent on other nodes. */
+  readonly madeAtMs: number;
+  /** The last inventory fetched, and the digest it belongs to; may lag behind the beat for a moment. */
+  readonly inventory: {readonly digest: string; readonly models: Inventory['models']} | undefined;
+}
+
+/** Everything heard, as a value. `stamps` outlives the nodes, so that nothing old comes back (R36, R40). */
+export interface View {
+  readonly nodes: ReadonlyMap<NodeId, KnownNode>;
+  readonly stamps: ReadonlyMap<NodeId, Stamp>;
+}
+
+export const emptyView: View = {nodes: new Map(), stamps: new Map()};
+
+export interface ViewChange {
+  readonly view: View;
+  /** `old`: nothing new was learned, do not pass it on. */
+  readonly change: 'joined' | 'updated' | 'left' | 'old' | 'full';
+}
+
+/**
+ * Merges one record whose signature is proven. The newer stamp wins and nothing else counts, so the order of arrival does
+ * not matter. `ageMs` is the time the record has spent on other nodes: a record past its life changes nothing, and one that
+ * was passed around expires as if it had been heard directly (law 5).
+ */
+export function applyRecord(
+  view: View,
+  heard: {readonly record: NodeRecord; readonly signed: SignedRecord; readonly ageMs: number},
+  nowMs: number,
+): ViewChange {
+  const {record, signed, ageMs} = heard;
+  const known = view.stamps.get(record.node);
+  if (known && !isNewer(record, known)) return {view, change: 'old'};
+  if (record.kind === 'beat' && ageMs > record.ttlMs) return {view, change: 'old'};
+  if (!known && view.stamps.size >= viewNodesMax) return {view, change: 'full'};
+
+  const stamps = withEntry(view.stamps, record.node, {boot: record.boot, sequence: record.sequence});
+  if (record.kind === 'leave') return {view: {nodes: without(view.nodes, record.node), stamps}, change: 'left'};
+
+  const before = view.nodes.get(record.node);
+  const nodes = withEntry(view.nodes, record.node, {
+    beat: record,
+    signed,
+    madeAtMs: nowMs - ageMs,
+    inventory: before?.inventory,
+  });
+  return {view: {nodes, stamps}, change: before ? 'updated' : 'joined'};
+}
+
+/** Stores a fetched inventory. Ignored when the node has gone meanwhile. */
+export function applyInventory(view: View, node: NodeId, fetched: {digest: string; inventory: Inventory}): View {
+  const known = view.nodes.get(node);
+  if (!known) return view;
+  const inventory = {digest: fetched.digest, models: fetched.inventory.models};
+  return {...view, nodes: withEntry(view.nodes, node, {...known, inventory})};
+}
+
+/** Forgets nodes whose last beat is past its life. Their stamps stay. */
+export function expireNodes(view: View, nowMs: number): {readonly view: View; readonly expired: readonly NodeId[]} {
+  const expired = [...view.nodes].filter(([, known]) => !isAlive(known, nowMs)).map(([node]) => node);
+  if (expired.length === 0) return {view, expired};
+  return {view: {...view, nodes: new Map([...view.nodes].filter(([node]) => !expired.includes(node)))}, expired};
+}
+
+/** True while the node's last beat is within its life, on this node's clock (S71). */
+export function isAlive(known: KnownNode, nowMs: number): boolean {
+  return nowMs - known.madeAtMs <= known.beat.ttlMs;
+}
+
+function withEntry<K, V>(map: ReadonlyMap<K, V>, key: K, value: V): ReadonlyMap<K, V> {
+  return new Map(map).set(key, value);
+}
+
+function without<K, V>(map: ReadonlyMap<K, V>, key: K): ReadonlyMap<K, V> {
+  const copy = new Map(map);
+  copy.delete(key);
+  return copy;
+}

@@ -1,0 +1,256 @@
+/**
+ * How records, stream headers and exchanges are laid out in bytes: CBOR maps with short keys, described in docs/protocol.md.
+ * Unknown keys and further array elements are ignored, so that a newer version may add fields. Every decoder throws a Fault
+ * and nothing else, whatever the bytes are.
+ */
+import {decode, encode} from 'cborg';
+import {z} from 'zod';
+import {describeError, Fault} from './fault.ts';
+import type {FaultCode} from './fault.ts';
+import {hexFrom, isNodeId, isProven, isRequestId, toDigest} from './ids.ts';
+import type {Digest, NodeId, RequestId} from './ids.ts';
+import {inventoryBytesMax, nameLengthMax, offerBytesMax, recordBytesMax, viewNodesMax} from './limits.ts';
+import type {AgedRecord} from './mesh-port.ts';
+import type {Capability} from './model.ts';
+import type {Policy} from './policy.ts';
+import type {SignedRecord} from './record.ts';
+import {endpoints} from './work.ts';
+import type {Busy, Refusal, WorkRequest} from './work.ts';
+
+/** Version of every message below. A message of another major version is refused by name. */
+export const wireVersion = 1 as const;
+
+/** Put before a payload when it is signed, so that the signature means nothing anywhere else. */
+export const recordContext: Uint8Array = new TextEncoder().encode('hearsay record 1\n');
+
+/** What a worker answers with yes, before the HTTP exchange begins. */
+export interface Accepted {
+  readonly kind: 'accepted';
+  readonly digest: Digest;
+  readonly record: SignedRecord | undefined;
+}
+
+export type OfferAnswer = Accepted | Busy | Refusal;
+
+/** What two nodes tell each other on connect and every 30 s. */
+export interface ExchangeMessage {
+  /** Only nodes of one mesh name admit each other. */
+  readonly mesh: string;
+  readonly name: string;
+  readonly records: readonly AgedRecord[];
+  /** Where other admitted peers were seen; a hint for dialling, never proof of anything. */
+  readonly addresses: readonly {readonly node: NodeId; readonly addresses: readonly string[]}[];
+}
+
+/** Most addresses told of one peer: its interfaces, not more. */
+const addressesPerNodeMax = 8;
+/** Longest multiaddr anybody needs, with a relay and two peer ids. */
+const addressLengthMax = 256;
+/** Most digests one request may accept. */
+const digestsMax = 64;
+
+export const text = (max: number): z.ZodString => z.string().max(max);
+export const whole: z.ZodNumber = z.number().int().nonnegative();
+const bytes = z.instanceof(Uint8Array);
+const nodeId = z.custom<NodeId>(isNodeId);
+export const digestBytes: z.ZodType<Digest, Uint8Array> = bytes
+  .refine(value => value.length === 32)
+  .transform(value => toDigest(`sha256:${hexFrom(value)}`));
+export const capability: z.ZodType<Capability> = z.enum([
+  'chat',
+  'completion',
+  'embeddings',
+  'rerank',
+  'vision',
+  'tools',
+  'thinking',
+  'insert',
+]);
+
+const signedRecord = z
+  .tuple([z.literal(wireVersion), nodeId, bytes, bytes])
+  .rest(z.unknown())
+  .transform(([, node, payload, signature]): SignedRecord => ({node, payload, signature}));
+
+export function encodeSignedRecord({node, payload, signature}: SignedRecord): Uint8Array {
+  return encode([wireVersion, node, payload, signature]);
+}
+
+export function decodeSignedRecord(data: Uint8Array): SignedRecord {
+  return parse(signedRecord, data, {max: recordBytesMax, what: 'record', code: 'PEER_FAILED'});
+}
+
+const policy = z
+  .object({m: z.enum(['auto', 'prefer', 'pin']), n: z.array(text(nameLengthMax)).max(digestsMax), l: z.boolean()})
+  .transform(({m, n, l}): Policy => ({placement: m === 'auto' ? {kind: m} : {kind: m, nodes: n}, localRequired: l}));
+
+const offer = z
+  .object({
+    v: z.literal(wireVersion),
+    r: z.custom<RequestId>(isRequestId),
+    a: whole.positive(),
+    h: whole,
+    d: z.array(digestBytes).min(1).max(digestsMax),
+    e: z.enum(endpoints),
+    n: z.array(capability).max(8),
+    p: policy,
+    t: whole.optional(),
+    z: whole,
+    w: whole,
+    f: z.boolean(),
+    c: text(64).optional(),
+  })
+  .transform((o): WorkRequest => ({
+    request: o.r,
+    attempt: o.a,
+    hop: o.h,
+    digests: o.d,
+    endpoint: o.e,
+    needs: o.n,
+    policy: o.p,
+    deadlineMs: o.t,
+    bodyBytes: o.z,
+    waitEstimateMs: o.w,
+    force: o.f,
+    traceparent: o.c,
+  }));
+
+/** The stream header. Only proven digests may leave this machine. */
+export function encodeOffer(request: WorkRequest): Uint8Array {
+  const {placement, localRequired} = request.policy;
+  const nodes = placement.kind === 'auto' ? [] : placement.nodes;
+  return encode({
+    v: wireVersion,
+    r: request.request,
+    a: request.attempt,
+    h: request.hop,
+    d: request.digests.filter(isProven).map(digestToBytes),
+    e: request.endpoint,
+    n: request.needs,
+    p: {m: placement.kind, n: nodes, l: localRequired},
+    ...(request.deadlineMs === undefined ? {} : {t: Math.round(request.deadlineMs)}),
+    z: request.bodyBytes,
+    w: Math.round(request.waitEstimateMs),
+    f: request.force,
+    ...(request.traceparent === undefined ? {} : {c: request.traceparent}),
+  });
+}
+
+export function decodeOffer(data: Uint8Array): WorkRequest {
+  return parse(offer, data, {max: offerBytesMax, what: 'offer', code: 'BAD_REQUEST'});
+}
+
+const answer = z
+  .discriminatedUnion('k', [
+    z.object({k: z.literal('accept'), d: digestBytes, s: signedRecord.optional()}),
+    z.object({
+      k: z.literal('busy'),
+      w: z.enum(['slots', 'memory', 'loading', 'draining']).catch('slots'), // a newer version may know more reasons
+      s: signedRecord.optional(),
+      t: whole,
+    }),
+    z.object({
+      k: z.literal('refuse'),
+      c: z
+        .enum(['auth', 'hop', 'digest', 'stale-attempt', 'policy', 'capability', 'broken', 'too-large'])
+        .catch('policy'),
+      m: text(2000),
+    }),
+  ])
+  .transform((a): OfferAnswer => {
+    switch (a.k) {
+      case 'accept':
+        return {kind: 'accepted', digest: a.d, record: a.s};
+      case 'busy':
+        return {kind: 'busy', reason: a.w, record: a.s, retryAfterMs: a.t};
+      case 'refuse':
+        return {kind: 'refused', code: a.c, message: a.m};
+    }
+  });
+
+export function encodeOfferAnswer(given: OfferAnswer): Uint8Array {
+  switch (given.kind) {
+    case 'accepted':
+      return encode({k: 'accept', d: digestToBytes(given.digest), ...recordPart(given.record)});
+    case 'busy':
+      return encode({k: 'busy', w: given.reason, t: Math.round(given.retryAfterMs), ...recordPart(given.record)});
+    case 'refused':
+      return encode({k: 'refuse', c: given.code, m: given.message.slice(0, 2000)});
+  }
+}
+
+export function decodeOfferAnswer(data: Uint8Array): OfferAnswer {
+  return parse(answer, data, {max: offerBytesMax, what: 'answer to an offer', code: 'PEER_FAILED'});
+}
+
+/** Largest exchange: every node's record and addresses. */
+export const exchangeBytesMax: number = 1024 * 1024;
+
+const exchange = z
+  .object({
+    v: z.literal(wireVersion),
+    m: text(nameLengthMax),
+    n: text(nameLengthMax),
+    r: z.array(z.tuple([signedRecord, whole]).rest(z.unknown())).max(viewNodesMax),
+    a: z
+      .array(z.tuple([nodeId, z.array(text(addressLengthMax)).max(addressesPerNodeMax)]).rest(z.unknown()))
+      .max(viewNodesMax),
+  })
+  .transform((e): ExchangeMessage => ({
+    mesh: e.m,
+    name: e.n,
+    records: e.r.map(([record, ageMs]) => ({record, ageMs})),
+    addresses: e.a.map(([node, addresses]) => ({node, addresses})),
+  }));
+
+export function encodeExchange(message: ExchangeMessage): Uint8Array {
+  return encode({
+    v: wireVersion,
+    m: message.mesh,
+    n: message.name,
+    r: message.records.map(({record, ageMs}) => [
+      [wireVersion, record.node, record.payload, record.signature],
+      Math.round(ageMs),
+    ]),
+    a: message.addresses.map(({node, addresses}) => [node, addresses.slice(0, addressesPerNodeMax)]),
+  });
+}
+
+export function decodeExchange(data: Uint8Array): ExchangeMessage {
+  return parse(exchange, data, {max: exchangeBytesMax, what: 'exchange', code: 'PEER_FAILED'});
+}
+
+interface ParseOptions {
+  readonly max: number;
+  readonly what: string;
+  readonly code: FaultCode;
+}
+
+/** Decodes CBOR and checks it. Sizes are checked before anything is parsed. */
+export function parse<T>(schema: z.ZodType<T>, data: Uint8Array, {max, what, code}: ParseOptions): T {
+  if (data.length > max) throw new Fault(code, `${what} of ${data.length} bytes is larger than ${max}`);
+  let value: unknown;
+  try {
+    value = decode(data, {allowIndefinite: false, allowNaN: false, allowInfinity: false, rejectDuplicateMapKeys: true});
+  } catch (cause) {
+    throw new Fault(code, `${what} is not CBOR: ${describeError(cause)}`, {cause});
+  }
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const issue = result.error.issues[0];
+  throw new Fault(code, `${what} cannot be used: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`);
+}
+
+function recordPart(record: SignedRecord | undefined): {s?: unknown} {
+  return record === undefined ? {} : {s: [wireVersion, record.node, record.payload, record.signature]};
+}
+
+export function digestToBytes(digest: Digest): Uint8Array {
+  if (!isProven(digest)) throw new Fault('INTERNAL', 'an unproven digest must not leave this machine');
+  return Uint8Array.from({length: 32}, (_, index) => Number.parseInt(digest.slice(7 + index * 2, 9 + index * 2), 16));
+}
+
+/** Largest inventory message; see `limits.ts`. */
+export const inventoryLimit: ParseOptions = {max: inventoryBytesMax, what: 'inventory', code: 'PEER_FAILED'};
+/** Largest record payload. */
+export const payloadLimit: ParseOptions = {max: recordBytesMax, what: 'record payload', code: 'PEER_FAILED'};
