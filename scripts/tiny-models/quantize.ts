@@ -37,7 +37,8 @@ function encodeBlocks(values: Float32Array, blockBytes: number, writeBlock: Writ
 function writeBlockQ8(weights: Float32Array, target: DataView): void {
   const scale = Math.abs(furthestFromZero(weights)) / 127;
   target.setFloat16(0, scale, true);
-  for (const [index, weight] of weights.entries()) target.setInt8(2 + index, scale === 0 ? 0 : Math.round(weight / scale));
+  for (const [index, weight] of weights.entries())
+    target.setInt8(2 + index, scale === 0 ? 0 : Math.round(weight / scale));
 }
 
 /** Scale, then four bits per weight: the first half of the block in the low bits, the second in the high bits. */

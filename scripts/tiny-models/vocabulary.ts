@@ -9,57 +9,51 @@ export interface Token {
   readonly type: (typeof tokenTypes)[keyof typeof tokenTypes];
 }
 
-/** A vocabulary that can write any text in single bytes and characters, followed by the pieces of one model. */
 export interface Vocabulary {
   readonly tokens: readonly Token[];
   readonly endOfTurn: number;
   /** Where each piece stands, in the order given. */
   readonly pieces: readonly number[];
+  readonly metadata: readonly [string, MetadataValue][];
 }
 
-const special = ['<s>', '</s>', '<|im_start|>', '<|im_end|>', '<|fim_prefix|>', '<|fim_suffix|>', '<|fim_middle|>'];
+export interface VocabularyOptions {
+  /** What the model says, cut into tokens. Unique. */
+  readonly pieces: readonly string[];
+  /** A piece with a higher score wins when a text is cut into tokens. */
+  readonly score: (piece: string) => number;
+  /** Declares the three tokens for filling in the middle of a text. */
+  readonly insert: boolean;
+}
 
-const [beginOfText, endOfText, endOfTurn, fimPrefix, fimSuffix, fimMiddle] = [1, 2, 4, 5, 6, 7];
+const controls = {'<s>': 1, '</s>': 2, '<|im_start|>': 3, '<|im_end|>': 4} as const;
+const insertControls = {'<|fim_prefix|>': 5, '<|fim_suffix|>': 6, '<|fim_middle|>': 7} as const;
 
-/** Pieces must be unique; spaces in them are written as the format wants them. A higher score wins when text is cut into tokens. */
-export function vocabulary(pieces: readonly string[], score: (piece: string) => number): Vocabulary {
+/** A vocabulary that can write any text in bytes and single characters, followed by the pieces of one model. */
+export function vocabulary({pieces, score, insert}: VocabularyOptions): Vocabulary {
+  const names = [...Object.keys(controls), ...(insert ? Object.keys(insertControls) : [])];
   const tokens: Token[] = [
     {text: '<unk>', score: 0, type: tokenTypes.unknown},
-    ...special.map(name => ({text: name, score: 0, type: tokenTypes.control})),
+    ...names.map(name => ({text: name, score: 0, type: tokenTypes.control})),
     ...Array.from({length: 256}, (_, byte) => byteToken(byte)),
-    {text: '▁', score: -1, type: tokenTypes.normal},
-    ...printable().map(character => ({text: character, score: -1, type: tokenTypes.normal})),
+    ...['▁', ...visibleCharacters()].map(character => ({text: character, score: -1, type: tokenTypes.normal})),
   ];
   const firstPiece = tokens.length;
   for (const piece of pieces) {
     tokens.push({text: piece.replaceAll(' ', '▁'), score: score(piece), type: tokenTypes.normal});
   }
-  while (tokens.length % 32 !== 0) tokens.push({text: `<|pad${tokens.length}|>`, score: -1000, type: tokenTypes.unused});
-  return {tokens, endOfTurn: endOfTurn ?? 0, pieces: pieces.map((_, index) => firstPiece + index)};
+  while (tokens.length % 32 !== 0) {
+    tokens.push({text: `<|pad${tokens.length}|>`, score: -1000, type: tokenTypes.unused});
+  }
+  return {
+    tokens,
+    endOfTurn: controls['<|im_end|>'],
+    pieces: pieces.map((_, index) => firstPiece + index),
+    metadata: vocabularyMetadata(tokens, insert),
+  };
 }
 
-/** What the header says about a vocabulary. `insert` declares the tokens for filling in the middle of a text. */
-export function vocabularyMetadata({tokens}: Vocabulary, insert: boolean): [string, MetadataValue][] {
-  const insertTokens: [string, MetadataValue][] = [
-    ['tokenizer.ggml.fim_pre_token_id', uint32(fimPrefix ?? 0)],
-    ['tokenizer.ggml.fim_suf_token_id', uint32(fimSuffix ?? 0)],
-    ['tokenizer.ggml.fim_mid_token_id', uint32(fimMiddle ?? 0)],
-  ];
-  return [
-    ['tokenizer.ggml.model', text('llama')],
-    ['tokenizer.ggml.pre', text('default')],
-    ...tokenMetadata(tokens),
-    ['tokenizer.ggml.bos_token_id', uint32(beginOfText ?? 0)],
-    ['tokenizer.ggml.eos_token_id', uint32(endOfText ?? 0)],
-    ['tokenizer.ggml.eot_token_id', uint32(endOfTurn ?? 0)],
-    ['tokenizer.ggml.unknown_token_id', uint32(0)],
-    ...(insert ? insertTokens : []),
-    ['tokenizer.ggml.add_bos_token', bool(true)],
-    ['tokenizer.ggml.add_eos_token', bool(false)],
-    ['tokenizer.ggml.add_space_prefix', bool(false)],
-  ];
-}
-
+/** The three lists that describe tokens in every kind of vocabulary. */
 export function tokenMetadata(tokens: readonly Token[]): [string, MetadataValue][] {
   return [
     ['tokenizer.ggml.tokens', texts(tokens.map(token => token.text))],
@@ -68,12 +62,32 @@ export function tokenMetadata(tokens: readonly Token[]): [string, MetadataValue]
   ];
 }
 
-/** Every visible character of ASCII. */
-export function printable(): string[] {
-  return Array.from({length: 126 - 33 + 1}, (_, index) => String.fromCharCode(33 + index));
+/** All visible characters of ASCII. */
+export function visibleCharacters(): string[] {
+  return Array.from({length: 127 - 33}, (_, index) => String.fromCharCode(33 + index));
+}
+
+function vocabularyMetadata(tokens: readonly Token[], insert: boolean): [string, MetadataValue][] {
+  const insertMetadata: [string, MetadataValue][] = [
+    ['tokenizer.ggml.fim_pre_token_id', uint32(insertControls['<|fim_prefix|>'])],
+    ['tokenizer.ggml.fim_suf_token_id', uint32(insertControls['<|fim_suffix|>'])],
+    ['tokenizer.ggml.fim_mid_token_id', uint32(insertControls['<|fim_middle|>'])],
+  ];
+  return [
+    ['tokenizer.ggml.model', text('llama')],
+    ['tokenizer.ggml.pre', text('default')],
+    ...tokenMetadata(tokens),
+    ['tokenizer.ggml.bos_token_id', uint32(controls['<s>'])],
+    ['tokenizer.ggml.eos_token_id', uint32(controls['</s>'])],
+    ['tokenizer.ggml.eot_token_id', uint32(controls['<|im_end|>'])],
+    ['tokenizer.ggml.unknown_token_id', uint32(0)],
+    ...(insert ? insertMetadata : []),
+    ['tokenizer.ggml.add_bos_token', bool(true)],
+    ['tokenizer.ggml.add_eos_token', bool(false)],
+    ['tokenizer.ggml.add_space_prefix', bool(false)],
+  ];
 }
 
 function byteToken(byte: number): Token {
-  const name = byte.toString(16).toUpperCase().padStart(2, '0');
-  return {text: `<0x${name}>`, score: 0, type: tokenTypes.byte};
+  return {text: `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`, score: 0, type: tokenTypes.byte};
 }
