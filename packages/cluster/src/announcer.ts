@@ -1,0 +1,173 @@
+import {createHash} from 'node:crypto';
+import {encodeBeat, encodeInventory, encodeLeave} from '@hearsay/core';
+import type {AgedRecord, Beat, EngineBeat, EngineSnapshot, SelfFacts, SignedRecord, StoredModel} from '@hearsay/core';
+import type {ClusterConfig, ClusterDeps} from './join-cluster.ts';
+
+/** Changes of state are told at once, but not more often than this: five records a second is what gossip bears well. */
+const announceGapMs = 200;
+
+/** A signed beat may be handed out again while nothing has changed and it is younger than this. */
+const reuseMs = 500;
+
+/** Tells the mesh what this node has: a beat every few seconds, one at every change, a leave at the end. */
+export interface Announcer extends AsyncDisposable {
+  /** This node as it is right now; never from gossip. */
+  readonly self: () => SelfFacts;
+  /** The encoded inventory that the newest beat names. */
+  readonly inventory: () => Uint8Array;
+  /** A signed beat with the present load, for handing out with an answer. */
+  readonly fresh: () => Promise<SignedRecord>;
+  /** The newest record signed so far, for the exchange with peers; undefined before the first. */
+  readonly last: () => AgedRecord | undefined;
+  /** Something has changed: announce soon. */
+  readonly touch: () => void;
+}
+
+/** Period of the beat for a mesh of that many nodes: clamp(2, N/10, 30) seconds. */
+export function beatPeriodMs(nodes: number): number {
+  return Math.min(30, Math.max(2, nodes / 10)) * 1000;
+}
+
+export function startAnnouncer(config: ClusterConfig, deps: ClusterDeps, nodeCount: () => number): Announcer {
+  const {clock, engines, log, mesh, models} = deps;
+  let sequence = 0;
+  let closed = false;
+  let last: {record: SignedRecord; atMs: number} | undefined;
+  let signed: {record: SignedRecord; loadSeq: number; inventory: string; atMs: number} | undefined;
+  let inventory: {bytes: Uint8Array; digest: string} | undefined;
+  let timer: Disposable | undefined;
+  let announcedAtMs = -Infinity;
+  let announcing: Promise<void> = Promise.resolve();
+
+  function currentInventory(): {bytes: Uint8Array; digest: string} {
+    if (!inventory) {
+      const bytes = encodeInventory({models: models.list().filter(({problem}) => problem === undefined)});
+      inventory = {bytes, digest: createHash('sha256').update(bytes).digest('hex').slice(0, 16)};
+    }
+    return inventory;
+  }
+
+  function describe(): Beat {
+    return {
+      kind: 'beat',
+      node: mesh.self,
+      name: config.nodeName,
+      version: config.version,
+      boot: config.boot,
+      sequence,
+      ttlMs: 3 * beatPeriodMs(nodeCount()) + 1000,
+      loadSeq: engines.loadSeq(),
+      inventory: currentInventory().digest,
+      engines: describeEngines(engines.engines(), models.list(), clock.wallMs()),
+      memory: engines.memory(),
+      flags: {draining: closed, paused: false},
+    };
+  }
+
+  async function fresh(): Promise<SignedRecord> {
+    const loadSeq = engines.loadSeq();
+    const digest = currentInventory().digest;
+    const nowMs = clock.monotonicMs();
+    if (signed?.loadSeq === loadSeq && signed.inventory === digest && nowMs - signed.atMs < reuseMs)
+      return signed.record;
+    sequence += 1;
+    const record = await mesh.sign(encodeBeat(describe()));
+    signed = {record, loadSeq, inventory: digest, atMs: nowMs};
+    last = signed;
+    return record;
+  }
+
+  async function announce(): Promise<void> {
+    announcedAtMs = clock.monotonicMs();
+    try {
+      await mesh.publish(await fresh());
+    } catch (error) {
+      log('warn', 'could not announce this node', {error: String(error)});
+    }
+  }
+
+  /** One timer serves both: the next regular beat, or an earlier one after a change. */
+  function schedule(afterMs: number): void {
+    timer?.[Symbol.dispose]();
+    timer = clock.after(afterMs, () => {
+      if (closed) return;
+      announcing = announce();
+      schedule(beatPeriodMs(nodeCount()));
+    });
+  }
+
+  function touch(): void {
+    if (closed) return;
+    signed = undefined;
+    schedule(Math.max(0, announcedAtMs + announceGapMs - clock.monotonicMs()));
+  }
+
+  const watches = [
+    engines.onChange(touch),
+    models.onChange(() => {
+      inventory = undefined;
+      touch();
+    }),
+  ];
+  schedule(0);
+
+  return {
+    self: () => ({beat: describe(), models: models.list().filter(({problem}) => problem === undefined)}),
+    inventory: () => currentInventory().bytes,
+    fresh,
+    last: () => last && {record: last.record, ageMs: clock.monotonicMs() - last.atMs},
+    touch,
+    async [Symbol.asyncDispose]() {
+      closed = true;
+      timer?.[Symbol.dispose]();
+      for (const watch of watches) watch[Symbol.dispose]();
+      await announcing;
+      sequence += 1;
+      const {boot} = config;
+      await mesh.publish(await mesh.sign(encodeLeave({kind: 'leave', node: mesh.self, boot, sequence})));
+    },
+  };
+}
+
+/** Engines that others can make use of. The digest is the store's of today: it may have been proven since the start. */
+function describeEngines(
+  snapshots: readonly EngineSnapshot[],
+  stored: readonly StoredModel[],
+  wallMs: number,
+): readonly EngineBeat[] {
+  return snapshots.flatMap((snapshot): readonly EngineBeat[] => {
+    const model = stored.find(({key}) => key === snapshot.key);
+    const readiness = readinessOf(snapshot);
+    if (!model || !readiness) return [];
+    const {readySinceWallMs, unloadInMs} = snapshot;
+    return [
+      {
+        digest: model.digest,
+        readiness,
+        slots: snapshot.slots,
+        busy: snapshot.busy,
+        queued: snapshot.queued,
+        waitMs: snapshot.waitMs,
+        context: snapshot.context,
+        ageSeconds: readySinceWallMs === undefined ? 0 : Math.max(0, Math.round((wallMs - readySinceWallMs) / 1000)),
+        untilSeconds: unloadInMs === undefined || unloadInMs === Infinity ? -1 : Math.round(unloadInMs / 1000),
+        sizeBytes: model.sizeBytes,
+      },
+    ];
+  });
+}
+
+function readinessOf({state}: EngineSnapshot): EngineBeat['readiness'] | undefined {
+  switch (state) {
+    case 'ready':
+      return 'ready';
+    case 'starting':
+    case 'backing off':
+      return 'loading';
+    case 'stopped':
+    case 'draining':
+    case 'stopping':
+    case 'broken':
+      return undefined;
+  }
+}

@@ -1,0 +1,221 @@
+import {asFault, describeError, Fault} from '@hearsay/core';
+import type {Busy, ClientRequest, Digest, Lease, NodeId, Ranked, Refusal, Worker, WorkRequest} from '@hearsay/core';
+import type {WorkResponse} from '@hearsay/core';
+import {LeasedBody} from './leased-body.ts';
+
+/** Offers answered with `busy` before the shortest wait is taken as it is (design §4). */
+const busyOffersMax = 3;
+
+/** Attempts of one request, over all nodes: more only keeps a client waiting for the same bad news. */
+const attemptsMax = 10;
+
+/** Error bodies are small; a longer one is cut. */
+const errorBodyBytesMax = 64 * 1024;
+
+/** What a request needs of its node while it looks for a slot. */
+export interface DispatchDeps {
+  /** Every node, best first; those in `tried` are excluded. */
+  readonly rank: (request: ClientRequest, digests: readonly Digest[], tried: ReadonlySet<NodeId>) => readonly Ranked[];
+  readonly worker: (node: NodeId) => Worker;
+  /** A fresh record came with an answer. */
+  readonly heard: (record: Busy['record']) => void;
+  readonly failed: (node: NodeId) => void;
+  readonly succeeded: (node: NodeId) => void;
+}
+
+/** A lease whose first bytes have arrived. */
+export interface Started {
+  readonly node: Ranked;
+  readonly digest: Digest;
+  readonly attempt: number;
+  readonly response: Pick<WorkResponse, 'status' | 'contentType'>;
+  readonly body: LeasedBody;
+}
+
+/**
+ * Finds a node for the request and starts it there. May move on to another node until the first bytes have come from one,
+ * never after (law 3). Throws what went wrong first, with everything that was tried in the details.
+ */
+export async function dispatch(
+  request: ClientRequest,
+  digests: readonly Digest[],
+  deps: DispatchDeps,
+  signal: AbortSignal,
+): Promise<Started> {
+  const search = new Search(request, digests, deps, signal);
+  for (;;) {
+    const taken = await search.take();
+    const started = await search.start(taken);
+    if (started) return started;
+  }
+}
+
+interface Taken {
+  readonly node: Ranked;
+  readonly lease: Lease;
+  readonly attempt: number;
+}
+
+/** One request on its way through the candidates: what was tried, and what came of it. */
+class Search {
+  readonly #request: ClientRequest;
+  readonly #digests: readonly Digest[];
+  readonly #deps: DispatchDeps;
+  readonly #signal: AbortSignal;
+  /** Nodes that will not be asked again, each with the reason in words. */
+  readonly #tried = new Map<NodeId, {readonly name: string; readonly reason: string}>();
+  /** Nodes that answered busy, with the wait they told. */
+  readonly #busy = new Map<NodeId, {readonly node: Ranked; readonly retryAfterMs: number}>();
+  #attempt = 0;
+  #firstFault: Fault | undefined;
+
+  constructor(request: ClientRequest, digests: readonly Digest[], deps: DispatchDeps, signal: AbortSignal) {
+    this.#request = request;
+    this.#digests = digests;
+    this.#deps = deps;
+    this.#signal = signal;
+  }
+
+  /** Offers the request until somebody takes it. */
+  async take(): Promise<Taken> {
+    for (;;) {
+      this.#signal.throwIfAborted();
+      const excluded = new Set([...this.#tried.keys(), ...this.#busy.keys()]);
+      const ranked = this.#deps.rank(this.#request, this.#digests, excluded);
+      const [best] = ranked;
+      const free = best?.place === undefined || this.#busy.size >= busyOffersMax ? undefined : best;
+      const node = free ?? this.#shortestWait();
+      if (!node || this.#attempt >= attemptsMax) throw this.#giveUp(ranked);
+      const lease = await this.#offer(node, free === undefined);
+      if (lease) return {node, lease, attempt: this.#attempt};
+    }
+  }
+
+  /** Runs it and waits for the first bytes. Undefined: it broke before any, so another node may take it. */
+  async start({node, lease, attempt}: Taken): Promise<Started | undefined> {
+    const body = new LeasedBody(lease, node.name, this.#signal);
+    try {
+      const response = await lease.run(this.#request.body, this.#signal);
+      await body.begin(response);
+      const failure = await this.#failureIn(response, body);
+      if (failure === undefined) {
+        this.#deps.succeeded(node.node);
+        body.onRecord = record => this.#deps.heard(record);
+        return {node, digest: lease.digest, attempt, response, body};
+      }
+      this.#note(node, failure);
+    } catch (error) {
+      await body.return();
+      this.#signal.throwIfAborted();
+      const fault = asFault(error, 'PEER_FAILED');
+      if (fault.code === 'PEER_FAILED') this.#deps.failed(node.node);
+      this.#note(node, fault);
+    }
+    await body.return();
+    return undefined;
+  }
+
+  async #offer(node: Ranked, force: boolean): Promise<Lease | undefined> {
+    this.#attempt += 1;
+    let answer: Lease | Busy | Refusal;
+    try {
+      answer = await this.#deps.worker(node.node).offer(this.#workRequest(node, force), this.#signal);
+    } catch (error) {
+      this.#signal.throwIfAborted();
+      this.#deps.failed(node.node);
+      this.#note(node, asFault(error, 'PEER_FAILED'));
+      return undefined;
+    }
+    switch (answer.kind) {
+      case 'accepted':
+        this.#deps.heard(answer.record);
+        return answer;
+      case 'busy':
+        this.#deps.heard(answer.record);
+        this.#busy.set(node.node, {node, retryAfterMs: answer.retryAfterMs});
+        if (force) this.#note(node, new Fault('OVERLOADED', `${node.name} is busy and its queue is full`));
+        return undefined;
+      case 'refused': {
+        const code = answer.code === 'broken' ? 'ENGINE_FAILED' : 'NO_CANDIDATE';
+        this.#note(node, new Fault(code, answer.message, {details: {refusal: answer.code}}));
+        return undefined;
+      }
+    }
+  }
+
+  #workRequest(node: Ranked, force: boolean): WorkRequest {
+    const {id, endpoint, needs, policy, body, traceparent} = this.#request;
+    return {
+      request: id,
+      attempt: this.#attempt,
+      hop: 0,
+      digests: this.#digests,
+      endpoint,
+      needs,
+      policy,
+      deadlineMs: undefined,
+      bodyBytes: body.length,
+      waitEstimateMs: node.waitMs,
+      force,
+      traceparent,
+    };
+  }
+
+  /** Of the nodes that are busy but not given up. */
+  #shortestWait(): Ranked | undefined {
+    const waiting = [...this.#busy.values()].filter(({node}) => !this.#tried.has(node.node));
+    return waiting.toSorted((a, b) => a.retryAfterMs - b.retryAfterMs)[0]?.node;
+  }
+
+  /**
+   * An answer that another node may do better: an overloaded or broken engine, or a 200 whose first event is an error (R21).
+   * What the client did wrong stays its answer everywhere (R108).
+   */
+  async #failureIn(response: WorkResponse, body: LeasedBody): Promise<Fault | undefined> {
+    const {status} = response;
+    if (status === 200) {
+      const event = body.firstEventError();
+      return event === undefined ? undefined : new Fault('ENGINE_FAILED', event, {details: {status}});
+    }
+    if (status !== 429 && (status < 500 || status === 501)) return undefined;
+    const text = await body.readText(errorBodyBytesMax);
+    return new Fault('ENGINE_FAILED', messageIn(text) ?? `llama-server answered ${status}`, {
+      details: {status, body: text},
+    });
+  }
+
+  #note(node: Ranked, fault: Fault): void {
+    this.#firstFault ??= fault;
+    this.#tried.set(node.node, {name: node.name, reason: fault.message});
+  }
+
+  /** The first cause, with what the others said (R22); or why nobody could be asked at all. */
+  #giveUp(ranked: readonly Ranked[]): Fault {
+    const attempts = [...this.#tried.values()].map(({name, reason}) => `${name}: ${reason}`);
+    const others = ranked.filter(({node}) => !this.#tried.has(node));
+    const excluded = others.map(({name, exclusion}) => `${name}: ${exclusion ?? 'not asked'}`);
+    const details = {attempts, excluded};
+    const waits = [...this.#busy.values()].map(({retryAfterMs}) => retryAfterMs);
+    if (this.#firstFault) {
+      const {code, message} = this.#firstFault;
+      const retryAfterMs = waits.length > 0 ? {retryAfterMs: Math.min(...waits)} : {};
+      const more = attempts.length > 1 ? ` (tried: ${attempts.join('; ')})` : '';
+      return new Fault(code, `${message}${more}`, {
+        cause: this.#firstFault,
+        details: {...this.#firstFault.details, ...details, ...retryAfterMs},
+      });
+    }
+    return new Fault('NO_CANDIDATE', `no node can run this now (${excluded.join('; ')})`, {details});
+  }
+}
+
+/** The message of an OpenAI-style error body. */
+function messageIn(text: string): string | undefined {
+  const found = /"message"\s*:\s*"((?:[^"\\]|\\.)*)"/u.exec(text)?.[1];
+  if (found === undefined) return undefined;
+  try {
+    return describeError(JSON.parse(`"${found}"`));
+  } catch {
+    return found;
+  }
+}

@@ -1,0 +1,169 @@
+import {candidatesFor, describeError, Fault, formatPolicy, rank, resolveModel} from '@hearsay/core';
+import type {
+  Answer,
+  ClientRequest,
+  Cluster,
+  EngineHost,
+  Environment,
+  Mesh,
+  ModelStore,
+  NamedModel,
+} from '@hearsay/core';
+import type {Resolution} from '@hearsay/core';
+import {startAnnouncer} from './announcer.ts';
+import {dispatch} from './dispatch.ts';
+import type {DispatchDeps} from './dispatch.ts';
+import {localWorker} from './local-worker.ts';
+import {reportEngines, reportModels, reportNodes} from './reports.ts';
+import {servePeers} from './serve-peer.ts';
+import {startViewKeeper} from './view-keeper.ts';
+
+export interface ClusterConfig {
+  /** What people call this node. */
+  readonly nodeName: string;
+  readonly version: string;
+  /** Greater than at every start before; kept beside the node's key. */
+  readonly boot: number;
+}
+
+export interface ClusterDeps extends Environment {
+  readonly mesh: Mesh;
+  readonly engines: EngineHost;
+  readonly models: ModelStore;
+}
+
+/** After the start an unknown name may be known in a moment: wait this long for peers before saying 404 (R112). */
+const settlingMs = 3000;
+
+/** Joins the mesh as one node: announces it, listens to the others, serves them, and dispatches what its gateway gets. */
+export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Promise<Cluster> {
+  const {clock, engines, log, mesh, models} = deps;
+  const keeper = startViewKeeper(deps);
+  const announcer = startAnnouncer(config, deps, () => keeper.view().nodes.size + 1);
+  const local = localWorker(mesh.self, models, engines);
+  const startedAtMs = clock.monotonicMs();
+  let inFlight = 0;
+
+  await announcer.fresh(); // a peer that connects at once must get a record of this node
+  await mesh.serve({
+    judge: keeper.judge,
+    newest: () => [...[announcer.last()].filter(own => own !== undefined), ...keeper.held()],
+    inventory: announcer.inventory,
+    offer: servePeers(local, announcer.fresh),
+    linkChanged(node, link) {
+      keeper.linkChanged(node, link);
+      if (link?.admitted) announcer.touch();
+    },
+  });
+
+  const reportDeps = {keeper, announcer, deps};
+  const deciding: DispatchDeps = {
+    rank(request, digests, tried) {
+      const {needs, policy} = request;
+      const question = {digests, needs, policy, tried, nowMs: clock.monotonicMs()};
+      const ranked = rank(candidatesFor(question, announcer.self(), keeper.view(), keeper.reach()), request.id);
+      if (ranked[0]?.place !== undefined || !ranked.some(({exclusion}) => exclusion === 'quarantined')) return ranked;
+      // Nobody else is left: a node in quarantine is probed, not banned.
+      const unafraid = candidatesFor({...question, nowMs: question.nowMs}, announcer.self(), keeper.view(), forgiven());
+      return rank(unafraid, request.id);
+    },
+    worker: node => (node === mesh.self ? local : mesh.worker(node)),
+    heard(record) {
+      if (record && record.node !== mesh.self) keeper.judge({record, ageMs: 0});
+    },
+    failed: keeper.failed,
+    succeeded: keeper.succeeded,
+  };
+
+  function forgiven(): ReturnType<typeof keeper.reach> {
+    return new Map([...keeper.reach()].map(([node, reach]) => [node, {...reach, quarantinedUntilMs: -Infinity}]));
+  }
+
+  async function resolve(asked: string, signal: AbortSignal): Promise<Resolution> {
+    for (;;) {
+      const resolution = resolveModel(asked, namedModels(reportModels(reportDeps, true)));
+      const settlesInMs = startedAtMs + settlingMs - clock.monotonicMs();
+      if (resolution.kind === 'found' || settlesInMs <= 0) return resolution;
+      await keeper.changed(AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(settlesInMs))]));
+      signal.throwIfAborted();
+    }
+  }
+
+  async function run(request: ClientRequest, signal: AbortSignal): Promise<Answer> {
+    const resolution = await resolve(request.model, signal);
+    if (resolution.kind !== 'found') throw notFound(request.model, resolution);
+    const started = await dispatch(request, resolution.digests, deciding, signal);
+    const {node, attempt, digest, response, body} = started;
+    body.onEnd = error => {
+      inFlight -= 1;
+      log('debug', 'request ended', {request: request.id, node: node.name, attempt, ...outcome(error)});
+    };
+    const {status, contentType} = response;
+    const reason =
+      request.policy.placement.kind === 'prefer' && !node.preferred
+        ? `preference not met: ${node.reason}`
+        : node.reason;
+    const facts = {attempts: attempt, policy: formatPolicy(request.policy), reason, model: resolution.name};
+    return {run: {...facts, node: node.node, nodeName: node.name, digest}, status, contentType, body};
+  }
+
+  return {
+    async dispatch(request, signal) {
+      inFlight += 1;
+      try {
+        return await run(request, signal);
+      } catch (error) {
+        inFlight -= 1;
+        log('debug', 'request failed', {request: request.id, ...outcome(error)});
+        if (signal.aborted) throw new Fault('CANCELLED', 'the client went away', {cause: error});
+        throw error;
+      }
+    },
+    models: () => reportModels(reportDeps, false),
+    engines: () => reportEngines(reportDeps),
+    nodes: () => reportNodes(reportDeps),
+    inFlight: () => inFlight,
+    async stop(name) {
+      const resolution = resolveModel(name, namedModels(reportModels(reportDeps, true)));
+      if (resolution.kind !== 'found') throw notFound(name, resolution);
+      const running = engines.engines().find(({model}) => resolution.digests.includes(model.digest));
+      if (!running) return false;
+      await engines.stop(running.key);
+      return true;
+    },
+    async [Symbol.asyncDispose]() {
+      await announcer[Symbol.asyncDispose]();
+      keeper[Symbol.dispose]();
+    },
+  };
+}
+
+function namedModels(reports: ReturnType<typeof reportModels>): readonly NamedModel[] {
+  return reports
+    .filter(({problem}) => problem === undefined)
+    .map(({digest, names, name, demo, nodes}) => ({
+      digest,
+      names: [name, ...names.filter(other => other !== name)],
+      demo,
+      local: nodes.some(node => node.local),
+      holders: nodes.length,
+    }));
+}
+
+function notFound(asked: string, resolution: Exclude<Resolution, {kind: 'found'}>): Fault {
+  if (resolution.kind === 'unnamed') {
+    const known = resolution.known.length > 0 ? `one of: ${resolution.known.join(', ')}` : 'but no node has any yet';
+    return new Fault('BAD_REQUEST', `the request names no model; name ${known}`, {details: {param: 'model'}});
+  }
+  const hint = resolution.close.length > 0 ? `did you mean ${resolution.close.join(' or ')}?` : 'see `hearsay models`';
+  return new Fault('MODEL_NOT_FOUND', `model '${asked}' not found on any node; ${hint}`, {
+    details: {param: 'model', close: resolution.close},
+  });
+}
+
+function outcome(error: unknown): {outcome: string; error?: string} {
+  if (error === undefined) return {outcome: 'finished'};
+  const code = error instanceof Fault ? error.code : 'INTERNAL';
+  if (code === 'CANCELLED' || (error instanceof Error && error.name === 'AbortError')) return {outcome: 'cancelled'};
+  return {outcome: code === 'INTERRUPTED' ? 'interrupted' : 'failed', error: describeError(error)};
+}

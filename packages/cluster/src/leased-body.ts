@@ -1,0 +1,99 @@
+import {describeError, Fault} from '@hearsay/core';
+import type {Lease, SignedRecord, WorkResponse} from '@hearsay/core';
+
+/** Looked at for an error in the first event; longer is no error. */
+const peekBytesMax = 4096;
+
+/**
+ * The bytes of a run together with the lease they come from. The lease ends with the bytes, however they end: read to the
+ * end, broken, returned early, or the client's signal. Not a generator, because a generator that was never started never
+ * runs its `finally`, and one that waits cannot be returned from.
+ */
+export class LeasedBody implements AsyncIterableIterator<Uint8Array> {
+  onRecord: (record: SignedRecord) => void = () => undefined;
+  onEnd: (error: unknown) => void = () => undefined;
+  readonly #lease: Lease;
+  readonly #nodeName: string;
+  readonly #signal: AbortSignal;
+  readonly #abort: () => void;
+  #response: WorkResponse | undefined;
+  #source: AsyncIterator<Uint8Array> | undefined;
+  #first: Uint8Array | undefined;
+  #ended = false;
+
+  constructor(lease: Lease, nodeName: string, signal: AbortSignal) {
+    this.#lease = lease;
+    this.#nodeName = nodeName;
+    this.#signal = signal;
+    this.#abort = () => void this.#end(signal.reason);
+    signal.addEventListener('abort', this.#abort, {once: true});
+    if (signal.aborted) this.#abort();
+  }
+
+  /** Waits for the first bytes. Throws when there are none. */
+  async begin(response: WorkResponse): Promise<void> {
+    this.#response = response;
+    this.#source = response.body[Symbol.asyncIterator]();
+    const {done, value} = await this.#source.next();
+    if (done === true) throw new Fault('ENGINE_FAILED', `${this.#nodeName} sent an empty answer`);
+    this.#first = value;
+  }
+
+  /** The message when the stream opens with an error event, which llama-server sends with status 200. */
+  firstEventError(): string | undefined {
+    if (!this.#first || this.#first.length > peekBytesMax) return undefined;
+    const text = new TextDecoder().decode(this.#first);
+    const event = /^(?:event: error\n)?data: (\{\s*"error".*)/u.exec(text)?.[1];
+    return event === undefined ? undefined : (/"message"\s*:\s*"([^"]*)"/u.exec(event)?.[1] ?? 'the engine failed');
+  }
+
+  /** Reads what is left as text, up to a limit, and ends the run. */
+  async readText(bytesMax: number): Promise<string> {
+    const chunks: Uint8Array[] = [];
+    let length = 0;
+    for await (const chunk of this) {
+      chunks.push(chunk);
+      length += chunk.length;
+      if (length > bytesMax) break;
+    }
+    return Buffer.concat(chunks).subarray(0, bytesMax).toString('utf8');
+  }
+
+  async next(): Promise<IteratorResult<Uint8Array>> {
+    const first = this.#first;
+    if (first) {
+      this.#first = undefined;
+      return {done: false, value: first};
+    }
+    if (this.#ended || !this.#source) return {done: true, value: undefined};
+    try {
+      const result = await this.#source.next();
+      if (result.done !== true) return result;
+    } catch (cause) {
+      await this.#end(cause);
+      if (this.#signal.aborted) throw new Fault('CANCELLED', 'the client went away', {cause});
+      throw new Fault('INTERRUPTED', `${this.#nodeName} broke off: ${describeError(cause)}`, {cause});
+    }
+    const record = this.#response?.record();
+    if (record) this.onRecord(record);
+    await this.#end(undefined);
+    return {done: true, value: undefined};
+  }
+
+  async return(): Promise<IteratorResult<Uint8Array>> {
+    await this.#end(new Fault('CANCELLED', 'nobody reads the answer any more'));
+    return {done: true, value: undefined};
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async #end(error: unknown): Promise<void> {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#signal.removeEventListener('abort', this.#abort);
+    this.onEnd(error);
+    await this.#lease[Symbol.asyncDispose]();
+  }
+}

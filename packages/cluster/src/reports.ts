@@ -1,0 +1,247 @@
+/** What people and clients are told of the mesh: read-only pictures of this node and of what it has heard. */
+import {isAlive, shortNode, withoutDemo} from '@hearsay/core';
+import type {
+  Digest,
+  EngineBeat,
+  EngineReport,
+  KnownNode,
+  ModelFacts,
+  ModelReport,
+  NodeId,
+  NodeReport,
+} from '@hearsay/core';
+import type {StoredModel} from '@hearsay/core';
+import type {Announcer} from './announcer.ts';
+import type {ClusterDeps} from './join-cluster.ts';
+import type {ViewKeeper} from './view-keeper.ts';
+
+export interface ReportDeps {
+  readonly keeper: ViewKeeper;
+  readonly announcer: Announcer;
+  readonly deps: ClusterDeps;
+}
+
+interface Holding {
+  readonly node: ModelReport['nodes'][number];
+  readonly model: ModelFacts;
+  readonly engine: EngineBeat | undefined;
+}
+
+/** Models of this node and of every peer that can be asked now; one entry a digest. */
+export function reportModels(reportDeps: ReportDeps, withDemo: boolean): readonly ModelReport[] {
+  const {announcer, deps} = reportDeps;
+  const {beat, models} = announcer.self();
+  const own = models.map(model => holding(beat.node, beat.name, true, model, beat.engines));
+  const others = askable(reportDeps).flatMap(known =>
+    (known.inventory?.models ?? []).map(model =>
+      holding(known.beat.node, known.beat.name, false, model, known.beat.engines),
+    ),
+  );
+  const byDigest = Map.groupBy([...own, ...others], ({model}) => model.digest);
+  const usable = [...byDigest.values()].map(holdings => describeModel(holdings, deps.models.list()));
+  const offered = withDemo ? usable : withoutDemo(usable);
+  const broken = deps.models
+    .list()
+    .filter(({problem}) => problem !== undefined)
+    .map(describeBroken);
+  const reports = [...markConflicts(offered), ...broken];
+  return reports.toSorted((a, b) => a.name.localeCompare(b.name) || (a.digest < b.digest ? -1 : 1));
+
+  function describeBroken(model: StoredModel): ModelReport {
+    const only = holding(beat.node, beat.name, true, model, []);
+    return {...describeModel([only], [model]), problem: model.problem};
+  }
+}
+
+/** Engines of this node with every state, and of peers as they gossip them. */
+export function reportEngines(reportDeps: ReportDeps): readonly EngineReport[] {
+  const {announcer, deps, keeper} = reportDeps;
+  const {beat} = announcer.self();
+  const wallMs = deps.clock.wallMs();
+  const own = deps.engines
+    .engines()
+    .filter(({state}) => state !== 'stopped')
+    .map((engine): EngineReport => {
+      const {readySinceWallMs, unloadInMs} = engine;
+      const isForever = unloadInMs === undefined || unloadInMs === Infinity;
+      return {
+        name: engine.model.names[0],
+        digest: deps.models.list().find(({key}) => key === engine.key)?.digest ?? engine.model.digest,
+        sizeBytes: engine.model.sizeBytes,
+        processor: 'llama-server',
+        context: engine.context,
+        state: engine.state === 'starting' ? 'loading' : engine.state,
+        startedSecondsAgo: readySinceWallMs === undefined ? undefined : (wallMs - readySinceWallMs) / 1000,
+        node: 'local',
+        nodeId: beat.node,
+        nodeName: beat.name,
+        untilSeconds: isForever ? undefined : unloadInMs / 1000,
+        slots: engine.slots,
+        busy: engine.busy,
+        queued: engine.queued,
+        failure: engine.failure,
+      };
+    });
+  const others = askable(reportDeps).flatMap(known =>
+    known.beat.engines.map(engine => describePeerEngine(known, engine)),
+  );
+  return [...own, ...others];
+
+  function describePeerEngine(known: KnownNode, engine: EngineBeat): EngineReport {
+    const heardSecondsAgo = (deps.clock.monotonicMs() - known.madeAtMs) / 1000;
+    const model = known.inventory?.models.find(({digest}) => digest === engine.digest);
+    return {
+      name: model?.names[0] ?? engine.digest,
+      digest: engine.digest,
+      sizeBytes: engine.sizeBytes,
+      processor: 'llama-server',
+      context: engine.context,
+      state: engine.readiness,
+      startedSecondsAgo: engine.readiness === 'ready' ? engine.ageSeconds + heardSecondsAgo : undefined,
+      node: keeper.links().get(known.beat.node)?.address ?? shortNode(known.beat.node),
+      nodeId: known.beat.node,
+      nodeName: known.beat.name,
+      untilSeconds: engine.untilSeconds < 0 ? undefined : Math.max(0, engine.untilSeconds - heardSecondsAgo),
+      slots: engine.slots,
+      busy: engine.busy,
+      queued: engine.queued,
+      failure: undefined,
+    };
+  }
+}
+
+/** This node, every node heard of, and every peer that is only seen. */
+export function reportNodes(reportDeps: ReportDeps): readonly NodeReport[] {
+  const {announcer, deps, keeper} = reportDeps;
+  const {beat, models} = announcer.self();
+  const links = keeper.links();
+  const self: NodeReport = {
+    ...describeNode({beat, inventory: {digest: '', models}}),
+    local: true,
+    address: listeningAddress(deps.mesh.addresses()),
+    state: beat.flags.draining ? 'draining' : 'alive',
+    note: undefined,
+    path: 'self',
+    roundTripMs: undefined,
+  };
+  const heard = [...keeper.view().nodes.values()]
+    .filter(known => isAlive(known, deps.clock.monotonicMs()))
+    .map((known): NodeReport => {
+      const link = links.get(known.beat.node);
+      const isLinked = link?.admitted === true;
+      return {
+        ...describeNode(known),
+        local: false,
+        address: link?.address ?? '',
+        state: isLinked ? (known.beat.flags.draining ? 'draining' : 'alive') : 'unreachable',
+        note: isLinked ? undefined : 'heard of through other nodes, but not connected',
+        path: link?.path ?? 'direct',
+        roundTripMs: link?.roundTripMs,
+      };
+    });
+  const seen = [...links.values()]
+    .filter(({node}) => !keeper.view().nodes.has(node))
+    .map((link): NodeReport => ({
+      id: link.node,
+      name: shortNode(link.node),
+      local: false,
+      address: link.address,
+      state: 'seen',
+      note: link.refusal ?? 'connected, has not told of itself yet',
+      path: link.path,
+      roundTripMs: link.roundTripMs,
+      version: '',
+      memoryKind: 'ram',
+      memoryTotalBytes: 0,
+      memoryFreeBytes: 0,
+      models: 0,
+      loaded: [],
+      busy: 0,
+      slots: 0,
+    }));
+  return [self, ...[...heard, ...seen].toSorted((a, b) => a.name.localeCompare(b.name) || (a.id < b.id ? -1 : 1))];
+}
+
+/** Peers that could be asked now: a live beat and an admitted link. */
+function askable({keeper, deps}: ReportDeps): readonly KnownNode[] {
+  const nowMs = deps.clock.monotonicMs();
+  return [...keeper.view().nodes.values()].filter(
+    known => isAlive(known, nowMs) && keeper.links().get(known.beat.node)?.admitted === true,
+  );
+}
+
+function holding(id: NodeId, name: string, local: boolean, model: ModelFacts, engines: readonly EngineBeat[]): Holding {
+  return {node: {id, name, local}, model, engine: engines.find(({digest}) => digest === model.digest)};
+}
+
+/** All holdings are of one digest; this node's own names come first. */
+function describeModel(holdings: readonly Holding[], stored: readonly StoredModel[]): ModelReport {
+  const [first] = holdings;
+  if (!first) throw new TypeError('a model without a holder');
+  const {digest, sizeBytes, architecture, quant, parameters, contextMax, capabilities} = first.model;
+  const states = holdings.map(({engine}) => engine?.readiness);
+  return {
+    name: first.model.names[0],
+    names: [...new Set(holdings.flatMap(({model}) => model.names))],
+    digest,
+    sizeBytes,
+    architecture,
+    quant,
+    parameters,
+    contextMax,
+    capabilities,
+    status: states.includes('ready') ? 'loaded' : states.includes('loading') ? 'loading' : 'unloaded',
+    nodes: holdings.map(({node}) => node),
+    conflict: false,
+    demo: holdings.every(({model}) => model.demo),
+    problem: undefined,
+    hashed: stored.find(model => model.digest === digest)?.hashed,
+  };
+}
+
+/** One name, several digests: every one of them is marked (law 6). */
+function markConflicts(reports: readonly ModelReport[]): readonly ModelReport[] {
+  const holders = new Map<string, Set<Digest>>();
+  for (const {names, digest} of reports) {
+    for (const name of names) {
+      const key = name.toLowerCase();
+      holders.set(key, (holders.get(key) ?? new Set()).add(digest));
+    }
+  }
+  return reports.map(report => ({
+    ...report,
+    conflict: report.names.some(name => (holders.get(name.toLowerCase())?.size ?? 0) > 1),
+  }));
+}
+
+function describeNode({
+  beat,
+  inventory,
+}: Pick<KnownNode, 'beat' | 'inventory'>): Omit<
+  NodeReport,
+  'local' | 'address' | 'state' | 'note' | 'path' | 'roundTripMs'
+> {
+  const models = inventory?.models ?? [];
+  const nameOf = (digest: Digest): string => models.find(model => model.digest === digest)?.names[0] ?? digest;
+  return {
+    id: beat.node,
+    name: beat.name,
+    version: beat.version,
+    memoryKind: beat.memory.kind,
+    memoryTotalBytes: beat.memory.totalBytes,
+    memoryFreeBytes: beat.memory.freeBytes,
+    models: models.length,
+    loaded: beat.engines.filter(({readiness}) => readiness === 'ready').map(({digest}) => nameOf(digest)),
+    busy: beat.engines.reduce((sum, {busy}) => sum + busy, 0),
+    slots: beat.engines.reduce((sum, {slots}) => sum + slots, 0),
+  };
+}
+
+/** `host:port` of the first address that others can use. */
+function listeningAddress(addresses: readonly string[]): string {
+  for (const address of addresses) {
+    const [, host, port] = /^\/ip[46]\/([^/]+)\/tcp\/(\d+)/u.exec(address) ?? [];
+    if (host !== undefined && port !== undefined) return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+  }
+  return '';
+}

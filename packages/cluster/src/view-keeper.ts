@@ -1,0 +1,169 @@
+import {
+  applyInventory,
+  applyRecord,
+  asFault,
+  decodeInventory,
+  decodeRecord,
+  emptyView,
+  expireNodes,
+} from '@hearsay/core';
+import type {AgedRecord, Link, NodeId, NodeRecord, Reach, SignedRecord, Verdict, View} from '@hearsay/core';
+import type {ClusterDeps} from './join-cluster.ts';
+
+/** How often nodes past their life are forgotten. Only a matter of memory: choosing checks the age itself. */
+const expiryCheckMs = 1000;
+
+/** Longest wait for a peer's inventory. */
+const inventoryTimeoutMs = 5000;
+
+/** After the first failed offer; doubles with each further one. */
+const quarantineFirstMs = 500;
+const quarantineMaxMs = 60_000;
+
+/** The one owner of what this node has heard and of how it reaches the others. */
+export interface ViewKeeper extends Disposable {
+  readonly view: () => View;
+  /** Peers that are connected and admitted right now. */
+  readonly reach: () => ReadonlyMap<NodeId, Reach>;
+  readonly links: () => ReadonlyMap<NodeId, Link>;
+  readonly judge: (aged: AgedRecord) => Verdict;
+  /** Everything held, with its age, for peers. */
+  readonly held: () => readonly AgedRecord[];
+  readonly linkChanged: (node: NodeId, link: Link | undefined) => void;
+  /** An offer could not be delivered or was not answered. */
+  readonly failed: (node: NodeId) => void;
+  readonly succeeded: (node: NodeId) => void;
+  /** Resolves at the next change of what is known. */
+  readonly changed: (signal: AbortSignal) => Promise<void>;
+}
+
+export function startViewKeeper(deps: ClusterDeps): ViewKeeper {
+  const {clock, log, mesh} = deps;
+  const closing = new AbortController();
+  const links = new Map<NodeId, Link>();
+  const failures = new Map<NodeId, {count: number; untilMs: number}>();
+  const fetching = new Map<NodeId, string>();
+  let view = emptyView;
+  let next = Promise.withResolvers<void>();
+
+  function setView(changed: View): void {
+    view = changed;
+    next.resolve();
+    next = Promise.withResolvers();
+  }
+
+  function judge({record: signed, ageMs}: AgedRecord): Verdict {
+    let record: NodeRecord;
+    try {
+      record = decodeRecord(signed);
+    } catch (error) {
+      log('debug', 'record rejected', {from: signed.node, error: asFault(error, 'PEER_FAILED').message});
+      return 'reject';
+    }
+    if (record.node === mesh.self) return 'ignore';
+    const {view: merged, change} = applyRecord(view, {record, signed, ageMs}, clock.monotonicMs());
+    if (change === 'old' || change === 'full') return 'ignore';
+    setView(merged);
+    if (change !== 'updated') log('info', `node ${change}`, {node: record.node, ...nameOf(record)});
+    fetchInventory(record.node);
+    return 'accept';
+  }
+
+  /** Fetches when the beat names another inventory than the one held; one at a time per node. */
+  function fetchInventory(node: NodeId): void {
+    const known = view.nodes.get(node);
+    if (!known || !links.get(node)?.admitted || known.inventory?.digest === known.beat.inventory) return;
+    if (fetching.has(node)) return;
+    fetching.set(node, known.beat.inventory);
+    void fetch(node, known.beat.inventory).finally(() => {
+      const {inventory} = view.nodes.get(node)?.beat ?? {};
+      const asked = fetching.get(node);
+      fetching.delete(node);
+      if (inventory !== asked) fetchInventory(node); // it changed while it was fetched
+    });
+  }
+
+  async function fetch(node: NodeId, digest: string): Promise<void> {
+    const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(inventoryTimeoutMs)]);
+    try {
+      const inventory = decodeInventory(await mesh.inventory(node, signal));
+      setView(applyInventory(view, node, {digest, inventory}));
+    } catch (error) {
+      if (closing.signal.aborted) return;
+      log('warn', 'could not fetch an inventory; the next beat tries again', {node, error: String(error)});
+    }
+  }
+
+  function linkChanged(node: NodeId, link: Link | undefined): void {
+    const before = links.get(node);
+    if (link) links.set(node, link);
+    else links.delete(node);
+    if (link?.admitted && !before?.admitted) {
+      failures.delete(node); // direct contact ends the quarantine
+      fetchInventory(node);
+    }
+    setView(view);
+  }
+
+  function failed(node: NodeId): void {
+    const count = (failures.get(node)?.count ?? 0) + 1;
+    const forMs = Math.min(quarantineMaxMs, quarantineFirstMs * 2 ** (count - 1));
+    failures.set(node, {count, untilMs: clock.monotonicMs() + forMs});
+    log('warn', 'node does not answer; leaving it alone for a while', {node, forMs});
+  }
+
+  let timer: Disposable;
+  const tick = (): void => {
+    const {view: rest, expired} = expireNodes(view, clock.monotonicMs());
+    if (expired.length > 0) setView(rest);
+    for (const node of expired) log('info', 'node expired', {node});
+    timer = clock.after(expiryCheckMs, tick);
+  };
+  timer = clock.after(expiryCheckMs, tick);
+
+  return {
+    view: () => view,
+    links: () => links,
+    reach: () => reachOf(links, failures),
+    judge,
+    held: () => heldRecords(view, clock.monotonicMs()),
+    linkChanged,
+    failed,
+    succeeded: node => void failures.delete(node),
+    async changed(signal) {
+      const aborted = Promise.withResolvers<void>();
+      const onAbort = (): void => aborted.resolve();
+      signal.addEventListener('abort', onAbort, {once: true});
+      await Promise.race([next.promise, aborted.promise]);
+      signal.removeEventListener('abort', onAbort);
+    },
+    [Symbol.dispose]() {
+      closing.abort();
+      timer[Symbol.dispose]();
+    },
+  };
+}
+
+function reachOf(
+  links: ReadonlyMap<NodeId, Link>,
+  failures: ReadonlyMap<NodeId, {untilMs: number}>,
+): ReadonlyMap<NodeId, Reach> {
+  const admitted = [...links.values()].filter(link => link.admitted);
+  return new Map(
+    admitted.map(({node, roundTripMs}) => [
+      node,
+      {roundTripMs, quarantinedUntilMs: failures.get(node)?.untilMs ?? -Infinity},
+    ]),
+  );
+}
+
+function heldRecords(view: View, nowMs: number): readonly AgedRecord[] {
+  return [...view.nodes.values()].map(({signed, madeAtMs}: {signed: SignedRecord; madeAtMs: number}) => ({
+    record: signed,
+    ageMs: nowMs - madeAtMs,
+  }));
+}
+
+function nameOf(record: NodeRecord): {name?: string} {
+  return record.kind === 'beat' ? {name: record.name} : {};
+}

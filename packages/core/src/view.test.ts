@@ -1,0 +1,90 @@
+import test from 'ava';
+import fc from 'fast-check';
+import {beat, model, node} from '../../../test/support/builders.ts';
+import type {NodeRecord} from './record.ts';
+import {applyInventory, applyRecord, emptyView, expireNodes} from './view.ts';
+import type {View} from './view.ts';
+
+const signedBy = (record: NodeRecord) => ({
+  node: record.node,
+  payload: new Uint8Array([record.boot, record.sequence]),
+  signature: new Uint8Array(),
+});
+
+function hear(view: View, record: NodeRecord, {ageMs = 0, nowMs = 0} = {}): ReturnType<typeof applyRecord> {
+  return applyRecord(view, {record, signed: signedBy(record), ageMs}, nowMs);
+}
+
+const leave = (letter: string, sequence: number, boot = 1): NodeRecord => ({
+  kind: 'leave',
+  node: node(letter),
+  boot,
+  sequence,
+});
+
+test('S101, R40: a newer record beats an older one and an older one changes nothing', t => {
+  const first = hear(emptyView, beat('A', {sequence: 8}));
+  t.is(first.change, 'joined');
+  const late = hear(first.view, beat('A', {sequence: 7}));
+  t.is(late.change, 'old');
+  t.is(late.view, first.view);
+  t.is(hear(first.view, beat('A', {sequence: 9})).change, 'updated');
+});
+
+test('a restart is newer than everything before it', t => {
+  const {view} = hear(emptyView, beat('A', {boot: 1, sequence: 500}));
+  t.is(hear(view, beat('A', {boot: 2, sequence: 1})).change, 'updated');
+});
+
+test('R36: a node that left or expired is not brought back by third parties', t => {
+  const {view} = hear(emptyView, beat('A', {sequence: 3}));
+  const gone = hear(view, leave('A', 4)).view;
+  t.is(gone.nodes.size, 0);
+  t.is(hear(gone, beat('A', {sequence: 3})).change, 'old');
+
+  const {view: expired, expired: names} = expireNodes(view, 7001);
+  t.deepEqual(names, [node('A')]);
+  t.is(hear(expired, beat('A', {sequence: 3}), {nowMs: 7001}).change, 'old');
+  t.is(hear(expired, beat('A', {sequence: 4}), {nowMs: 7001}).change, 'joined');
+});
+
+test('R42: a record expires by the time since it was made, counted on this clock and on those it passed through', t => {
+  const {view} = hear(emptyView, beat('A', {ttlMs: 7000}), {ageMs: 5000, nowMs: 100_000});
+  t.is(expireNodes(view, 102_000).expired.length, 0);
+  t.is(expireNodes(view, 102_001).expired.length, 1);
+  t.is(hear(emptyView, beat('A', {ttlMs: 7000}), {ageMs: 7001}).change, 'old');
+});
+
+test('an inventory stays with its node over later beats and is ignored for a node that went', t => {
+  const fetched = {digest: 'x', inventory: {models: [model('m', 'a')]}};
+  const {view} = hear(emptyView, beat('A'));
+  const known = applyInventory(view, node('A'), fetched);
+  t.is(hear(known, beat('A', {sequence: 2})).view.nodes.get(node('A'))?.inventory?.digest, 'x');
+  t.is(applyInventory(emptyView, node('A'), fetched), emptyView);
+});
+
+const anyRecord = fc
+  .record({
+    letter: fc.constantFrom('A', 'B', 'C'),
+    boot: fc.integer({min: 1, max: 3}),
+    sequence: fc.integer({min: 1, max: 6}),
+    leaves: fc.boolean(),
+  })
+  .map(({letter, boot, sequence, leaves}) => (leaves ? leave(letter, sequence, boot) : beat(letter, {boot, sequence})));
+
+test('S101: whatever the order of arrival, all nodes end with the same view', t => {
+  const distinct = fc.uniqueArray(anyRecord, {selector: ({node: id, boot, sequence}) => `${id} ${boot} ${sequence}`});
+  fc.assert(
+    fc.property(distinct, fc.infiniteStream(fc.double({min: 0, max: 1, noNaN: true})), (records, chance) => {
+      const weights = new Map(records.map(record => [record, chance.next().value ?? 0]));
+      const shuffled = records.toSorted((a, b) => (weights.get(a) ?? 0) - (weights.get(b) ?? 0));
+      const merge = (list: readonly NodeRecord[]): View =>
+        list.reduce((view, record) => hear(view, record).view, emptyView);
+      const twice = merge([...records, ...records]);
+      const nodesOf = (view: View) =>
+        [...view.nodes.values()].map(({beat: b}) => `${b.node} ${b.boot} ${b.sequence}`).toSorted();
+      t.deepEqual(nodesOf(merge(shuffled)), nodesOf(merge(records)));
+      t.deepEqual(nodesOf(twice), nodesOf(merge(records)));
+    }),
+  );
+});

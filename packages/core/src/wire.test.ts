@@ -1,0 +1,130 @@
+import test from 'ava';
+import fc from 'fast-check';
+import {beat, digest, engineBeat, model, node} from '../../../test/support/builders.ts';
+import {Fault} from './fault.ts';
+import {isRequestId, toDigest} from './ids.ts';
+import type {RequestId} from './ids.ts';
+import {beatBytesMax} from './limits.ts';
+import {decodeInventory, decodeRecord, encodeBeat, encodeInventory, encodeLeave} from './record-codec.ts';
+import type {SignedRecord} from './record.ts';
+import {decodeExchange, decodeOffer, decodeOfferAnswer, decodeSignedRecord} from './wire.ts';
+import {encodeExchange, encodeOffer, encodeOfferAnswer, encodeSignedRecord} from './wire.ts';
+import type {WorkRequest} from './work.ts';
+
+function requestId(text: string): RequestId {
+  if (!isRequestId(text)) throw new Error('bad id in a test');
+  return text;
+}
+
+const signed = (payload: Uint8Array): SignedRecord => ({node: node('A'), payload, signature: new Uint8Array(64)});
+
+const work: WorkRequest = {
+  request: requestId('0123456789abcdef01234567'),
+  attempt: 2,
+  hop: 1,
+  digests: [digest('a'), digest('b')],
+  endpoint: '/v1/chat/completions',
+  needs: ['chat', 'tools'],
+  policy: {placement: {kind: 'prefer', nodes: ['spark']}, localRequired: true},
+  deadlineMs: 60_000,
+  bodyBytes: 1234,
+  waitEstimateMs: 50,
+  force: false,
+  traceparent: undefined,
+};
+
+test('records, offers, answers, inventories and exchanges come back as they were', t => {
+  const full = beat('A', {engines: [engineBeat('a'), engineBeat('b', {readiness: 'loading', untilSeconds: -1})]});
+  t.deepEqual(decodeRecord(signed(encodeBeat(full))), full);
+  const leave = {kind: 'leave', node: node('A'), boot: 3, sequence: 9} as const;
+  t.deepEqual(decodeRecord(signed(encodeLeave(leave))), leave);
+  const record = signed(Uint8Array.from(encodeBeat(full)));
+  t.deepEqual(decodeSignedRecord(encodeSignedRecord(record)), record);
+  t.deepEqual(decodeOffer(encodeOffer(work)), work);
+  for (const answer of [
+    {kind: 'accepted', digest: digest('c'), record} as const,
+    {kind: 'busy', reason: 'slots', record: undefined, retryAfterMs: 1500} as const,
+    {kind: 'refused', code: 'hop', message: 'hop 2 is not 1'} as const,
+  ]) {
+    t.deepEqual(decodeOfferAnswer(encodeOfferAnswer(answer)), answer);
+  }
+  const inventory = {models: [model('m', 'a'), model('n', 'b', {demo: true})]};
+  t.deepEqual(decodeInventory(encodeInventory(inventory)), inventory);
+  const message = {
+    mesh: 'home',
+    name: 'spark',
+    records: [{record, ageMs: 12}],
+    addresses: [{node: node('B'), addresses: ['/ip4/10.0.0.2/tcp/4328']}],
+  };
+  t.deepEqual(decodeExchange(encodeExchange(message)), message);
+});
+
+test('a beat with four engines fits its budget', t => {
+  const engines = ['a', 'b', 'c', 'd'].map(letter =>
+    engineBeat(letter, {sizeBytes: 40e9, context: 131_072, waitMs: 60_000}),
+  );
+  const long = beat('A', {
+    name: 'workstation-upstairs',
+    engines,
+    memory: {kind: 'device', totalBytes: 128e9, freeBytes: 64e9},
+  });
+  t.true(encodeBeat(long).length <= beatBytesMax, `${encodeBeat(long).length} bytes`);
+});
+
+test('unknown keys and further elements of a newer version are ignored', t => {
+  const newer = new Uint8Array([
+    0xa5,
+    ...encodeLeave({kind: 'leave', node: node('A'), boot: 1, sequence: 2}).slice(1),
+    0x61,
+    0x7a,
+    0x01,
+  ]);
+  t.like(decodeRecord(signed(newer)), {kind: 'leave', sequence: 2});
+});
+
+test('inventories never tell of a model that is still unproven, and equal ones have equal bytes', t => {
+  const proven = [model('m', 'a'), model('n', 'b')];
+  const unproven = model('o', 'c', {digest: toDigest('unproven:1234')});
+  t.deepEqual(encodeInventory({models: proven}), encodeInventory({models: [unproven, ...proven.toReversed()]}));
+});
+
+const decoders = [decodeSignedRecord, decodeOffer, decodeOfferAnswer, decodeInventory, decodeExchange];
+
+test('S18: any bytes give a fault and nothing else', t => {
+  fc.assert(
+    fc.property(fc.uint8Array({maxLength: 300}), bytes => {
+      for (const decode of [...decoders, (data: Uint8Array) => decodeRecord(signed(data))]) {
+        try {
+          decode(bytes);
+        } catch (error) {
+          t.true(error instanceof Fault, String(error));
+        }
+      }
+    }),
+  );
+});
+
+test('valid messages with single bytes changed give a fault or a value, never another error', t => {
+  const samples = [
+    encodeOffer(work),
+    encodeSignedRecord(signed(encodeBeat(beat('A')))),
+    encodeInventory({models: [model('m', 'a')]}),
+  ];
+  fc.assert(
+    fc.property(fc.constantFrom(...samples), fc.nat(), fc.integer({min: 0, max: 255}), (sample, at, value) => {
+      const changed = Uint8Array.from(sample);
+      changed[at % changed.length] = value;
+      for (const decode of decoders) {
+        try {
+          decode(changed);
+        } catch (error) {
+          t.true(error instanceof Fault, String(error));
+        }
+      }
+    }),
+  );
+});
+
+test('nesting to the limit of the size is refused, not a crash', t => {
+  t.throws(() => decodeExchange(new Uint8Array(500_000).fill(0x81)), {instanceOf: Fault});
+});

@@ -1,0 +1,80 @@
+import {toDigest, toNodeId} from '@hearsay/core';
+import type {Beat, Candidate, Digest, EngineBeat, ModelFacts, NodeId} from '@hearsay/core';
+
+/** A digest that is easy to read in a failure: the letter, 64 times. */
+export function digest(letter: string): Digest {
+  return toDigest(`sha256:${letter.repeat(64)}`);
+}
+
+/** A node id made of one letter (not one that base58 lacks). */
+export function node(letter: string): NodeId {
+  return toNodeId(`12D3Koo${letter.repeat(45)}`);
+}
+
+export function model(name: string, letter: string, changes: Partial<ModelFacts> = {}): ModelFacts {
+  return {
+    digest: digest(letter),
+    names: [name],
+    sizeBytes: 1e9,
+    needBytes: 1.2e9,
+    architecture: 'llama',
+    quant: 'Q8_0',
+    parameters: 1e9,
+    contextMax: 8192,
+    capabilities: ['chat', 'completion'],
+    demo: false,
+    ...changes,
+  };
+}
+
+export function engineBeat(letter: string, changes: Partial<EngineBeat> = {}): EngineBeat {
+  return {
+    digest: digest(letter),
+    readiness: 'ready',
+    slots: 4,
+    busy: 0,
+    queued: 0,
+    waitMs: 0,
+    context: 8192,
+    ageSeconds: 1,
+    untilSeconds: 300,
+    sizeBytes: 1e9,
+    ...changes,
+  };
+}
+
+export function beat(letter: string, changes: Partial<Beat> = {}): Beat {
+  return {
+    kind: 'beat',
+    node: node(letter),
+    name: letter,
+    version: '0.1.0',
+    boot: 1,
+    sequence: 1,
+    ttlMs: 7000,
+    loadSeq: 0,
+    inventory: '0011223344556677',
+    engines: [],
+    memory: {kind: 'ram', totalBytes: 16e9, freeBytes: 8e9},
+    flags: {draining: false, paused: false},
+    ...changes,
+  };
+}
+
+export function candidate(letter: string, changes: Partial<Candidate> = {}): Candidate {
+  return {
+    node: node(letter),
+    name: letter,
+    self: false,
+    exclusion: undefined,
+    digest: digest('a'),
+    state: 'stored',
+    preferred: false,
+    freeSlots: 0,
+    queued: 0,
+    waitMs: 0,
+    roomBytes: 8e9,
+    roundTripMs: 1,
+    ...changes,
+  };
+}
