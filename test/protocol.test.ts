@@ -1,0 +1,59 @@
+import {readFileSync} from 'node:fs';
+import {
+  decodeExchange,
+  decodeInventory,
+  decodeOffer,
+  decodeOfferAnswer,
+  decodeRecord,
+  decodeSignedRecord,
+} from '@hearsay/core';
+import {encodeBeat, encodeExchange, encodeInventory, encodeLeave, encodeOffer, encodeOfferAnswer} from '@hearsay/core';
+import {automatic, encodeSignedRecord} from '@hearsay/core';
+import test from 'ava';
+import {beat, digest, engineBeat, model, node} from './support/builders.ts';
+
+const document = readFileSync(new URL('../docs/protocol.md', import.meta.url), 'utf8');
+
+/** The bytes printed under that name in docs/protocol.md. */
+function golden(name: string): Uint8Array {
+  const hex = new RegExp(`\`\`\`golden ${name}\\n([0-9a-f\\n]+)\`\`\``, 'u').exec(document)?.[1];
+  if (hex === undefined) throw new Error(`docs/protocol.md has no golden bytes for ${name}`);
+  return Uint8Array.from(Buffer.from(hex.replaceAll('\n', ''), 'hex'));
+}
+
+const signature = new Uint8Array(64).fill(7);
+const signed = (payload: Uint8Array) => ({node: node('A'), payload, signature});
+const leave = {kind: 'leave', node: node('A'), boot: 1, sequence: 43} as const;
+const printed = beat('A', {name: 'spark', sequence: 42, engines: [engineBeat('a')]});
+
+test('the golden bytes of the protocol document decode to what it describes', t => {
+  t.deepEqual(decodeRecord(signed(golden('beat'))), printed);
+  t.deepEqual(decodeRecord(signed(golden('leave'))), leave);
+  t.deepEqual(decodeSignedRecord(golden('record')), signed(golden('leave')));
+  t.deepEqual(decodeInventory(golden('inventory')), {models: [model('tiny', 'a')]});
+  t.like(decodeOffer(golden('offer')), {
+    request: '0123456789abcdef01234567',
+    attempt: 1,
+    hop: 1,
+    digests: [digest('a')],
+    policy: automatic,
+    bodyBytes: 1234,
+  });
+  t.deepEqual(decodeOfferAnswer(golden('accept')), {kind: 'accepted', digest: digest('a'), record: undefined});
+  t.like(decodeOfferAnswer(golden('busy')), {kind: 'busy', reason: 'slots', retryAfterMs: 1500});
+  t.deepEqual(decodeOfferAnswer(golden('refuse')), {kind: 'refused', code: 'hop', message: 'hop 2 is not 1'});
+  t.like(decodeExchange(golden('exchange')), {mesh: 'home', name: 'spark'});
+});
+
+test('this version still writes exactly those bytes', t => {
+  const same = (name: string, bytes: Uint8Array): void => t.deepEqual(Uint8Array.from(bytes), golden(name), name);
+  same('beat', encodeBeat(printed));
+  same('leave', encodeLeave(leave));
+  same('record', encodeSignedRecord(signed(encodeLeave(leave))));
+  same('inventory', encodeInventory({models: [model('tiny', 'a')]}));
+  same('offer', encodeOffer(decodeOffer(golden('offer'))));
+  same('accept', encodeOfferAnswer(decodeOfferAnswer(golden('accept'))));
+  same('busy', encodeOfferAnswer(decodeOfferAnswer(golden('busy'))));
+  same('refuse', encodeOfferAnswer(decodeOfferAnswer(golden('refuse'))));
+  same('exchange', encodeExchange(decodeExchange(golden('exchange'))));
+});
