@@ -1,0 +1,193 @@
+import {automatic, Fault, newRequestId, rank} from '@hearsay/core';
+import type {ClientRequest, NodeId, Worker} from '@hearsay/core';
+import test from 'ava';
+import {candidate, digest, node} from '../../../test/support/builders.ts';
+import {busy, scriptedLease, scriptedWorker} from '../../../test/support/scripted-worker.ts';
+import {dispatch} from './dispatch.ts';
+import type {DispatchDeps, Started} from './dispatch.ts';
+
+const request: ClientRequest = {
+  id: newRequestId({next: () => 0, bytes: length => new Uint8Array(length)}),
+  model: 'm',
+  endpoint: '/v1/chat/completions',
+  needs: ['chat'],
+  policy: automatic,
+  body: new Uint8Array(3),
+  traceparent: undefined,
+};
+
+/** Workers in the order in which they rank. */
+function depsFor(...workers: readonly Worker[]): DispatchDeps & {readonly failures: NodeId[]} {
+  const failures: NodeId[] = [];
+  return {
+    failures,
+    rank: (_request, _digests, tried) =>
+      rank(
+        workers.map(({node: id}, index) =>
+          candidate(id.slice(-1), {
+            roomBytes: 1e9 - index,
+            ...(tried.has(id) ? {exclusion: 'tried'} : {}),
+          }),
+        ),
+        'r',
+      ),
+    worker(id) {
+      const worker = workers.find(({node: own}) => own === id);
+      if (!worker) throw new Error('asked a node that is not there');
+      return worker;
+    },
+    heard: () => undefined,
+    failed: id => void failures.push(id),
+    succeeded: () => undefined,
+  };
+}
+
+const run = async (deps: DispatchDeps, signal = new AbortController().signal): Promise<Started> =>
+  dispatch(request, [digest('a')], deps, signal);
+
+async function text(started: Started): Promise<string> {
+  let all = '';
+  for await (const chunk of started.body) all += Buffer.from(chunk).toString();
+  return all;
+}
+
+test('the best node runs it, and the lease ends with the answer', async t => {
+  const lease = scriptedLease([' 1', ' 2', ' 3']);
+  const other = scriptedWorker(node('B'), scriptedLease(['wrong']));
+  const started = await run(depsFor(scriptedWorker(node('A'), lease), other));
+  t.is(started.attempt, 1);
+  t.is(await text(started), ' 1 2 3');
+  t.is(lease.disposals(), 1);
+  t.is(other.offers.length, 0);
+});
+
+test('S37, S103: what enters here starts with hop 0, and every offer has a greater attempt', async t => {
+  const first = scriptedWorker(node('A'), busy(100));
+  const second = scriptedWorker(node('B'), scriptedLease(['x']));
+  const started = await run(depsFor(first, second));
+  await text(started);
+  t.deepEqual([first.offers[0]?.hop, first.offers[0]?.attempt], [0, 1]);
+  t.deepEqual([second.offers[0]?.hop, second.offers[0]?.attempt], [0, 2]);
+});
+
+test('S83: a node that fails before its first byte is left for the next, and its slot is given back', async t => {
+  const broken = scriptedLease([new Fault('PEER_FAILED', 'gone')]);
+  const deps = depsFor(scriptedWorker(node('A'), broken), scriptedWorker(node('B'), scriptedLease(['ok'])));
+  const started = await run(deps);
+  t.is(await text(started), 'ok');
+  t.is(started.attempt, 2);
+  t.is(broken.disposals(), 1);
+  t.deepEqual(deps.failures, [node('A')]);
+});
+
+test('S87, law 3: after the first byte nobody else is asked, and the reader is told that it broke off', async t => {
+  const lease = scriptedLease([' 1', new Fault('PEER_FAILED', 'gone')]);
+  const other = scriptedWorker(node('B'), scriptedLease([' 1 2 3']));
+  const started = await run(depsFor(scriptedWorker(node('A'), lease), other));
+  const error = await t.throwsAsync(text(started), {instanceOf: Fault});
+  t.like(error, {code: 'INTERRUPTED'});
+  t.is(other.offers.length, 0);
+  t.is(lease.disposals(), 1);
+});
+
+test('R21: a 200 whose first event is an error counts as a failure before output', async t => {
+  const lying = scriptedLease(['data: {"error":{"code":500,"message":"no","type":"server_error"}}\n\n']);
+  const started = await run(
+    depsFor(scriptedWorker(node('A'), lying), scriptedWorker(node('B'), scriptedLease(['ok']))),
+  );
+  t.is(await text(started), 'ok');
+});
+
+test('an answer without a single byte counts as a failure before output', async t => {
+  const deps = depsFor(scriptedWorker(node('A'), scriptedLease([])), scriptedWorker(node('B'), scriptedLease(['ok'])));
+  t.is(await text(await run(deps)), 'ok');
+});
+
+test('R24, R108: what the client did wrong is passed on as it is and tried nowhere else', async t => {
+  for (const status of [400, 404, 413, 422]) {
+    const other = scriptedWorker(node('B'), scriptedLease(['ok']));
+    const refusing = scriptedWorker(node('A'), scriptedLease(['{"error":1}'], {status}));
+    const started = await run(depsFor(refusing, other));
+    t.is(started.response.status, status);
+    t.is(await text(started), '{"error":1}');
+    t.is(other.offers.length, 0);
+  }
+});
+
+test('C39: an engine that answers 429 or 5xx before output is left for the next', async t => {
+  for (const status of [429, 500, 503]) {
+    const deps = depsFor(
+      scriptedWorker(node('A'), scriptedLease(['{"error":{"message":"no"}}'], {status})),
+      scriptedWorker(node('B'), scriptedLease(['ok'])),
+    );
+    t.is(await text(await run(deps)), 'ok');
+  }
+});
+
+test('R22: when all have failed the first cause is kept and the others are named', async t => {
+  const deps = depsFor(
+    scriptedWorker(node('A'), scriptedLease([new Fault('ENGINE_FAILED', 'cause one')])),
+    scriptedWorker(node('B'), {kind: 'refused', code: 'digest', message: 'cause two'}),
+  );
+  const error = await t.throwsAsync(run(deps), {instanceOf: Fault, message: /^cause one.*cause two/u});
+  t.like(error, {code: 'ENGINE_FAILED'});
+});
+
+test('after three busy answers the shortest wait is taken by force', async t => {
+  const workers = ['A', 'B', 'C', 'D'].map((letter, index) =>
+    scriptedWorker(node(letter), busy(400 - 100 * index), scriptedLease([letter])),
+  );
+  const started = await run(depsFor(...workers));
+  t.is(await text(started), 'C');
+  t.deepEqual(
+    workers.map(({offers}) => offers.map(({force}) => force)),
+    [[false], [false], [false, true], []],
+  );
+});
+
+test('S12, R111: with every queue full the client hears OVERLOADED and when to come back', async t => {
+  const error = await t.throwsAsync(run(depsFor(scriptedWorker(node('A'), busy(700)))), {instanceOf: Fault});
+  t.like(error, {code: 'OVERLOADED'});
+  t.is(error instanceof Fault ? error.details['retryAfterMs'] : undefined, 700);
+});
+
+test('a node that cannot be reached is left for the next and left alone for a while', async t => {
+  const deps = depsFor(
+    scriptedWorker(node('A'), new Fault('PEER_FAILED', 'no')),
+    scriptedWorker(node('B'), scriptedLease(['ok'])),
+  );
+  t.is(await text(await run(deps)), 'ok');
+  t.deepEqual(deps.failures, [node('A')]);
+});
+
+test('nobody who may run it gives NO_CANDIDATE with each reason', async t => {
+  const deps = {...depsFor(), rank: () => rank([candidate('A', {exclusion: 'draining'})], 'r')};
+  await t.throwsAsync(run(deps), {instanceOf: Fault, message: /A: draining/u});
+});
+
+test('R1: a client that leaves while the first byte is awaited ends the run and no other node is asked', async t => {
+  const controller = new AbortController();
+  const lease = scriptedLease([null]);
+  const other = scriptedWorker(node('B'), scriptedLease(['ok']));
+  const answer = run(depsFor(scriptedWorker(node('A'), lease), other), controller.signal);
+  setImmediate(() => controller.abort());
+  await t.throwsAsync(answer);
+  t.is(lease.disposals(), 1);
+  t.is(other.offers.length, 0);
+});
+
+test('R7: an answer that nobody begins to read gives its slot back when the client leaves', async t => {
+  const controller = new AbortController();
+  const lease = scriptedLease([' 1', null]);
+  await run(depsFor(scriptedWorker(node('A'), lease)), controller.signal);
+  controller.abort();
+  t.is(lease.disposals(), 1);
+});
+
+test('returning from an answer early gives its slot back', async t => {
+  const lease = scriptedLease([' 1', ' 2', ' 3']);
+  const started = await run(depsFor(scriptedWorker(node('A'), lease)));
+  await started.body.next();
+  await started.body.return();
+  t.is(lease.disposals(), 1);
+});
