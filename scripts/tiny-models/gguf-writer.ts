@@ -25,7 +25,7 @@ export function tensor(name: string, shape: readonly number[], values: Float32Ar
   return {name, shape, type, bytes: encodeWeights(values, type)};
 }
 
-export function uint16(value: number): MetadataValue {
+function uint16(value: number): MetadataValue {
   return {type: 2, bytes: new Uint8Array(Uint16Array.of(value).buffer)};
 }
 
@@ -33,7 +33,7 @@ export function uint32(value: number): MetadataValue {
   return {type: 4, bytes: new Uint8Array(Uint32Array.of(value).buffer)};
 }
 
-export function int32(value: number): MetadataValue {
+function int32(value: number): MetadataValue {
   return {type: 5, bytes: new Uint8Array(Int32Array.of(value).buffer)};
 }
 
@@ -76,7 +76,10 @@ export function encodeGguf({metadata, tensors}: GgufContent): Uint8Array {
   return Buffer.concat(parts);
 }
 
-/** The same model in several files, as llama.cpp splits them: the first has the whole header, each its share of the tensors. */
+/**
+ * The same model in several files, as llama.cpp splits them: the first has the whole header, each its share of the
+ * tensors.
+ */
 export function encodeGgufShards(content: GgufContent, tensorsPerShard: number): readonly Uint8Array[] {
   const count = Math.ceil(content.tensors.length / tensorsPerShard);
   return Array.from({length: count}, (_, index) => {

@@ -6,18 +6,19 @@ export type WeightType = keyof typeof weightTypes;
 /** Both quantized types store 32 weights and one half-precision scale per block. */
 const blockWeights = 32;
 
-/** The bytes of the weights in a file. Rows of quantized weights must be a multiple of 32 long. Little-endian machines only. */
+const encoders: Readonly<Record<WeightType, (values: Float32Array) => Uint8Array>> = {
+  F32: values => new Uint8Array(values.buffer, values.byteOffset, values.byteLength),
+  F16: values => new Uint8Array(new Float16Array(values).buffer),
+  Q4_0: values => encodeBlocks(values, 18, writeBlockQ4),
+  Q8_0: values => encodeBlocks(values, 34, writeBlockQ8),
+};
+
+/**
+ * The bytes of the weights in a file. Rows of quantized weights must be a multiple of 32 long. Little-endian machines
+ * only.
+ */
 export function encodeWeights(values: Float32Array, type: WeightType): Uint8Array {
-  switch (type) {
-    case 'F32':
-      return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
-    case 'F16':
-      return new Uint8Array(new Float16Array(values).buffer);
-    case 'Q8_0':
-      return encodeBlocks(values, 34, writeBlockQ8);
-    case 'Q4_0':
-      return encodeBlocks(values, 18, writeBlockQ4);
-  }
+  return encoders[type](values);
 }
 
 type WriteBlock = (weights: Float32Array, target: DataView) => void;

@@ -1,6 +1,6 @@
 /**
- * Random numbers that are the same on every machine for the same seed. Only integer operations, additions and one square root are
- * used, so the bytes of a model do not depend on how an engine rounds logarithms or cosines.
+ * Random numbers that are the same on every machine for the same seed. Only integer operations, additions and one
+ * square root are used, so the bytes of a model do not depend on how an engine rounds logarithms or cosines.
  */
 export interface RandomNumbers {
   /** Even in [0, 1), with 32 bits. */

@@ -1,7 +1,7 @@
 import {bool, float32s, int32s, text, texts, uint32, type MetadataValue} from './gguf-writer.ts';
 
 /** What a token is, in the numbers of the file format. */
-export const tokenTypes = {normal: 1, unknown: 2, control: 3, unused: 5, byte: 6} as const;
+export const tokenTypes = {normal: 1, unknown: 2, control: 3, userDefined: 4, unused: 5, byte: 6} as const;
 
 export interface Token {
   readonly text: string;
@@ -18,7 +18,10 @@ export interface Vocabulary {
 }
 
 export interface VocabularyOptions {
-  /** What the model says, cut into tokens. Unique. */
+  /**
+   * What the model says, cut into tokens. Unique. A whole tag (`</think>`) is found in prompts before anything else
+   * is.
+   */
   readonly pieces: readonly string[];
   /** A piece with a higher score wins when a text is cut into tokens. */
   readonly score: (piece: string) => number;
@@ -40,7 +43,8 @@ export function vocabulary({pieces, score, insert}: VocabularyOptions): Vocabula
   ];
   const firstPiece = tokens.length;
   for (const piece of pieces) {
-    tokens.push({text: piece.replaceAll(' ', '▁'), score: score(piece), type: tokenTypes.normal});
+    const type = /^<[^>]+>$/u.test(piece) ? tokenTypes.userDefined : tokenTypes.normal;
+    tokens.push({text: piece.replaceAll(' ', '▁'), score: score(piece), type});
   }
   while (tokens.length % 32 !== 0) {
     tokens.push({text: `<|pad${tokens.length}|>`, score: -1000, type: tokenTypes.unused});

@@ -1,0 +1,145 @@
+import {copyFile, mkdir, open, readFile, rename, rm, truncate, utimes} from 'node:fs/promises';
+import {join} from 'node:path';
+import test from 'ava';
+import {isProven} from '@hearsay/core';
+import {countFile, makeModelPlace, otherFile, sha256Of, tinyFile} from '../../../test/support/model-place.ts';
+import {until, untilProven} from '../../../test/support/model-place.ts';
+import {startModelStore} from './start-model-store.ts';
+
+test('S74: a deleted model is out of the list within two seconds, and an added one is in it', async t => {
+  const {models, config, environment} = await makeModelPlace(t, [countFile]);
+  const {clock} = environment;
+  await using store = await startModelStore(config, environment);
+  await untilProven(store);
+  const [model] = store.list();
+  let changes = 0;
+  using _ = store.onChange(() => (changes += 1));
+  const deletedAtMs = clock.monotonicMs();
+  await rm(join(models, countFile));
+  await until('the model is gone', () => store.list().length === 0 && changes > 0);
+  t.true(clock.monotonicMs() - deletedAtMs < 2000);
+  t.is(model && store.find(model.digest), undefined);
+
+  await mkdir(join(models, 'deep', 'er'), {recursive: true});
+  const addedAtMs = clock.monotonicMs();
+  await copyFile(await tinyFile(otherFile), join(models, 'deep', 'er', otherFile));
+  await until('the model is there', () => store.list().length === 1);
+  t.true(clock.monotonicMs() - addedAtMs < 2000);
+  await until('it is complete and proven', () => store.list().every(({digest}) => isProven(digest)));
+});
+
+test('S74: what is deleted where nothing is watched is gone within two seconds too', async t => {
+  const {models, config, environment} = await makeModelPlace(t, []);
+  // More folders than are watched; the last one is the one that matters.
+  await Promise.all(Array.from({length: 520}, (_, index) => mkdir(join(models, `a${index}`))));
+  await mkdir(join(models, 'z'));
+  await copyFile(await tinyFile(countFile), join(models, 'z', countFile));
+  await using store = await startModelStore(config, environment);
+  t.is(store.list().length, 1);
+  const deletedAtMs = environment.clock.monotonicMs();
+  await rm(join(models, 'z', countFile));
+  await until('the model is gone', () => store.list().length === 0);
+  t.true(environment.clock.monotonicMs() - deletedAtMs < 2000);
+});
+
+test('S64: a file that another one replaces is a new model at once, and the old digest is not found', async t => {
+  const {models, config, environment} = await makeModelPlace(t, [countFile]);
+  await using store = await startModelStore(config, environment);
+  await untilProven(store);
+  const [old] = store.list();
+  await copyFile(await tinyFile(otherFile), join(models, 'next.part'));
+  await rename(join(models, 'next.part'), join(models, countFile));
+  await until('the new digest is proven', () => store.list().some(m => isProven(m.digest) && m.digest !== old?.digest));
+  const [now] = store.list();
+  t.is(now?.digest.toString(), `sha256:${(await sha256Of(await tinyFile(otherFile))).toString('hex')}`);
+  t.is(now?.key, old?.key);
+  t.is(old && store.find(old.digest), undefined);
+});
+
+test('S64: one changed byte makes a file unproven until it is hashed again', async t => {
+  const {models, config, environment} = await makeModelPlace(t, [countFile]);
+  const path = join(models, countFile);
+  await utimes(path, 1, 1);
+  await using store = await startModelStore(config, environment);
+  await untilProven(store);
+  const [old] = store.list();
+  const file = await open(path, 'r+');
+  const {size} = await file.stat();
+  await file.write(Buffer.from([1, 2, 3]), 0, 3, size - 3);
+  await file.close();
+  await until('the change is seen', () => store.list().some(({digest}) => !isProven(digest)));
+  t.is(old && store.find(old.digest), undefined);
+  await until('it is proven again', () => store.list().some(({digest}) => isProven(digest)));
+  t.is(store.list()[0]?.digest.toString(), `sha256:${(await sha256Of(path)).toString('hex')}`);
+  t.is(store.list()[0]?.problem, undefined);
+});
+
+test('a file that is being written is incomplete until it is whole and left alone', async t => {
+  const {models, config, environment} = await makeModelPlace(t, []);
+  const bytes = await readFile(await tinyFile(countFile));
+  await using store = await startModelStore(config, environment);
+  const file = await open(join(models, countFile), 'w');
+  t.teardown(() => file.close().catch(() => {}));
+  for (const part of [0, 1, 2, 3]) {
+    await file.write(bytes.subarray((part * bytes.length) / 4, ((part + 1) * bytes.length) / 4));
+    if (part === 3) break;
+    await until('it is listed', () => store.list().length === 1);
+    t.regex(store.list()[0]?.problem ?? '', /incomplete/u);
+  }
+  await file.close();
+  await until('it is usable', () => store.list()[0]?.problem === undefined);
+  await untilProven(store);
+  t.is(store.list()[0]?.digest.toString(), `sha256:${(await sha256Of(await tinyFile(countFile))).toString('hex')}`);
+});
+
+test('a folder that goes away takes its models along with a warning, and brings them back', async t => {
+  const {models, config, environment, warnings} = await makeModelPlace(t, [countFile]);
+  await using store = await startModelStore(config, environment);
+  await rename(models, `${models}-away`);
+  await until('the models are gone', () => store.list().length === 0);
+  t.is(warnings.filter(warning => warning.includes(models)).length, 1);
+  await rename(`${models}-away`, models);
+  await until('the models are back', () => store.list().length === 1);
+});
+
+test('while a large file is hashed it can be used under its local key, and its progress is seen', async t => {
+  const {models, config, environment} = await makeModelPlace(t, [countFile]);
+  await truncate(join(models, countFile), 2 ** 30);
+  await using store = await startModelStore(config, environment);
+  const [model] = store.list();
+  t.is(model?.digest.toString(), `unproven:${model?.key}`);
+  t.is(model && store.find(model.digest)?.key, model?.key);
+  await until('progress', () => {
+    const hashed = store.list()[0]?.hashed ?? 0;
+    return hashed > 0.05 && hashed < 1;
+  });
+  await rm(join(models, countFile));
+  await until('it is gone', () => store.list().length === 0);
+});
+
+test('a file of full size is incomplete while somebody still writes into it', async t => {
+  const {models, config, environment} = await makeModelPlace(t, [countFile]);
+  const path = join(models, countFile);
+  await using store = await startModelStore(config, environment);
+  await untilProven(store);
+  await using file = await open(path, 'r+');
+  const {size} = await file.stat();
+  await file.write('abc', size - 3);
+  await until('the writing is seen', () => /still being written/u.test(store.list()[0]?.problem ?? ''));
+  await until('it counts as whole again', () => store.list()[0]?.problem === undefined);
+  t.is(store.list().length, 1);
+});
+
+test('where folders can be watched, a change is seen without any poll', async t => {
+  const {models, config, environment} = await makeModelPlace(t, [countFile]);
+  const {clock} = environment;
+  const never = {[Symbol.dispose]: () => {}};
+  const after: typeof clock.after = (ms, run) => (ms < 500 ? clock.after(ms, run) : never);
+  await using store = await startModelStore(config, {...environment, clock: {...clock, after}});
+  await mkdir(join(models, 'deep'));
+  await rename(join(models, countFile), join(models, 'deep', countFile));
+  await until('the model is found below', () => store.list()[0]?.files[0] === join(models, 'deep', countFile));
+  await rm(join(models, 'deep', countFile));
+  await until('the model is gone', () => store.list().length === 0);
+  t.deepEqual(store.list(), []);
+});

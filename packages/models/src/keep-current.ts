@@ -1,0 +1,132 @@
+import {describeError} from '@hearsay/core';
+import type {Environment} from '@hearsay/core';
+import {hasMoved} from './collect-files.ts';
+import type {Collection} from './collect-files.ts';
+import {describeFiles} from './describe-files.ts';
+import type {FileStamp} from './file-stamp.ts';
+import type {Holding} from './list-models.ts';
+import type {Shelf} from './shelf.ts';
+import {watchFolders} from './watch-folders.ts';
+
+/** Stamps are compared so often where nothing tells us of changes: a deleted model is out of routing within 2 s (S74). */
+const pollMs = 500;
+
+/** Comparing stamps may take this share of the time; slow network disks are polled less often. */
+const pollShareMax = 0.1;
+
+/** After an event: the other events of the same copy or deletion come within this time and are seen in one look. */
+const gatherMs = 100;
+
+/** Whatever the stamps say, everything is listed anew so often. */
+const rescanMs = 15_000;
+
+/** A start waits so long for the first look; ten thousand files on a network disk go on in the background. */
+const startWaitMs = 5000;
+
+/** Headers read at once: mostly waiting for the disk. */
+const headersAtOnce = 4;
+
+/** Keeps the shelf true to the disk until disposed. */
+export interface Keeper extends AsyncDisposable {
+  /** Resolves after the first look, or when it takes too long to wait for. */
+  readonly ready: Promise<void>;
+}
+
+export function startKeeper(
+  shelf: Shelf,
+  collect: (signal: AbortSignal) => Promise<Collection>,
+  onLooked: () => void,
+  {clock, log}: Environment,
+): Keeper {
+  const closing = new AbortController();
+  const {signal} = closing;
+  const watch = watchFolders(noteEvent, log);
+  let stamps: readonly FileStamp[] = [];
+  let lookedAtMs = -Infinity;
+  let lookingMs = 0;
+  let comparingMs = 0;
+  let hasEvent = false;
+  let wake: (() => void) | undefined;
+  const first = Promise.withResolvers<void>();
+
+  function noteEvent(): void {
+    if (hasEvent) return;
+    hasEvent = true;
+    wake?.();
+  }
+
+  async function look(): Promise<void> {
+    hasEvent = false;
+    lookedAtMs = clock.monotonicMs();
+    const found = await collect(signal);
+    await clock.sleep(0, signal); // ten thousand files take a while to group and to compare: not in one turn
+    stamps = found.stamps;
+    watch.set(found.folders);
+    shelf.reconcile(found.groups, clock.monotonicMs());
+    const waiting = shelf.undescribed().values();
+    await Promise.all(Array.from({length: headersAtOnce}, () => describeEach(waiting)));
+    onLooked();
+    lookingMs = clock.monotonicMs() - lookedAtMs;
+  }
+
+  /** Several of these share one iterator; each takes the next model when it is done with one. */
+  async function describeEach(waiting: Iterator<Holding> & Iterable<Holding>): Promise<void> {
+    for (const holding of waiting) {
+      signal.throwIfAborted();
+      shelf.describe(holding, await describeFiles(holding.files, signal));
+    }
+  }
+
+  async function isLookDue(): Promise<boolean> {
+    const startMs = clock.monotonicMs();
+    if (hasEvent || shelf.isUnsettled() || startMs - lookedAtMs >= rescanMs) return true;
+    const moved = await hasMoved(stamps, signal);
+    comparingMs = clock.monotonicMs() - startMs;
+    return moved;
+  }
+
+  /** Resolves after the time, at the first event, or when closing. */
+  function pause(ms: number): Promise<void> {
+    return new Promise(done => {
+      const timer = clock.after(ms, done);
+      wake = () => {
+        timer[Symbol.dispose]();
+        done();
+      };
+      if (signal.aborted) wake();
+    });
+  }
+
+  async function keepLooking(): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        await look();
+      } catch (error) {
+        if (signal.aborted) break;
+        log('error', 'looking for models failed; it is tried again', {error: describeError(error)});
+      }
+      first.resolve();
+      do {
+        if (!hasEvent) await pause(Math.max(pollMs, comparingMs / pollShareMax));
+        // A second event does not wake, so that a file which is being written is not looked at for every write.
+        if (hasEvent) await pause(Math.max(gatherMs, lookingMs));
+      } while (!signal.aborted && !(await isLookDue()));
+    }
+  }
+
+  async function firstLook(): Promise<void> {
+    using _ = clock.after(startWaitMs, first.resolve);
+    await first.promise;
+  }
+
+  const keeping = keepLooking();
+  return {
+    ready: firstLook(),
+    async [Symbol.asyncDispose]() {
+      closing.abort(new Error('the model store is closing'));
+      wake?.();
+      watch[Symbol.dispose]();
+      await keeping;
+    },
+  };
+}

@@ -1,0 +1,55 @@
+import {mkdir, mkdtemp, rm, writeFile} from 'node:fs/promises';
+import {tmpdir} from 'node:os';
+import {join} from 'node:path';
+import {monitorEventLoopDelay} from 'node:perf_hooks';
+import test from 'ava';
+import {isProven} from '@hearsay/core';
+import {encodeGguf, tensor, text, uint32} from '../../../scripts/tiny-models/gguf-writer.ts';
+import {realEnvironment} from '../../../test/support/environment.ts';
+import {startModelStore} from './start-model-store.ts';
+
+const modelCount = 5000;
+
+/** A model file of a few hundred bytes whose content differs by its number. */
+function tinyFile(index: number): Uint8Array {
+  const metadata = new Map([
+    ['general.architecture', text('llama')],
+    ['general.name', text(`model ${index}`)],
+    ['llama.context_length', uint32(128)],
+  ]);
+  return encodeGguf({metadata, tensors: [tensor('a', [32], new Float32Array(32).fill(1), 'F16')]});
+}
+
+test('five thousand models are found and proven without holding the event loop for 50 ms', async t => {
+  const folder = await mkdtemp(join(tmpdir(), 'hearsay-many-'));
+  t.teardown(() => rm(folder, {recursive: true, force: true}));
+  for (let index = 0; index < modelCount; index += 1) {
+    if (index % 100 === 0) await mkdir(join(folder, 'models', `${index}`), {recursive: true});
+    await writeFile(join(folder, 'models', `${index - (index % 100)}`, `${index}.gguf`), tinyFile(index));
+  }
+  const environment = realEnvironment();
+  const {clock} = environment;
+  const config = {
+    folders: [join(folder, 'models')],
+    digestCacheFile: join(folder, 'digests.json'),
+    demoModel: undefined,
+  };
+
+  const delay = monitorEventLoopDelay({resolution: 1});
+  delay.enable();
+  const startMs = clock.monotonicMs();
+  await using store = await startModelStore(config, environment);
+  const startedMs = clock.monotonicMs() - startMs;
+  let listed = 0;
+  while (listed < modelCount && clock.monotonicMs() - startMs < 60_000) {
+    await clock.sleep(250);
+    listed = store.list().filter(({digest, problem}) => isProven(digest) && problem === undefined).length;
+  }
+  delay.disable();
+  t.is(listed, modelCount);
+  const lagMs = delay.percentile(99.5) / 1e6;
+  const provenMs = clock.monotonicMs() - startMs;
+  t.log(`started ${startedMs.toFixed(0)} ms, proven ${provenMs.toFixed(0)} ms`);
+  t.log(`longest ${(delay.max / 1e6).toFixed(1)} ms, 99.5 % below ${lagMs.toFixed(1)} ms`);
+  t.true(lagMs < 50, `${lagMs} ms`);
+});

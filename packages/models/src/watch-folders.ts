@@ -1,0 +1,55 @@
+import {watch} from 'node:fs';
+import type {FSWatcher} from 'node:fs';
+import {describeError} from '@hearsay/core';
+import type {Log} from '@hearsay/core';
+import type {FileStamp} from './file-stamp.ts';
+
+/** Watches the folders of the latest scan, each on its own; replaces what it watched before. */
+export interface FolderWatch extends Disposable {
+  readonly set: (folders: readonly FileStamp[]) => void;
+}
+
+/** Most folders watched: each costs a kernel watch, of which a user has some thousand. The poll covers the others. */
+const watchesMax = 512;
+
+/** Calls back when something in a folder may have changed. Where watching does not work, it stays silent. */
+export function watchFolders(onEvent: () => void, log: Log): FolderWatch {
+  const watchers = new Map<string, FSWatcher>();
+
+  function drop(id: string): void {
+    watchers.get(id)?.close();
+    watchers.delete(id);
+  }
+
+  function add(id: string, folder: string): void {
+    try {
+      const watcher = watch(folder, {persistent: false}, (kind, fileName) => {
+        // A log file that grows beside the models is no event.
+        if (kind === 'rename' || fileName === null || /\.gguf$/iu.test(fileName)) onEvent();
+      });
+      watcher.on('error', error => {
+        drop(id);
+        log('debug', 'a folder is no longer watched, only polled', {folder, error: describeError(error)});
+      });
+      watchers.set(id, watcher);
+    } catch (error) {
+      log('debug', 'a folder cannot be watched, only polled', {folder, error: describeError(error)});
+    }
+  }
+
+  return {
+    set: folders => {
+      const wanted = new Map(folders.slice(0, watchesMax).map(folder => [identityOf(folder), folder.path]));
+      for (const id of watchers.keys()) if (!wanted.has(id)) drop(id);
+      for (const [id, folder] of wanted) if (!watchers.has(id)) add(id, folder);
+    },
+    [Symbol.dispose]: () => {
+      for (const id of watchers.keys()) drop(id);
+    },
+  };
+}
+
+/** A folder that was deleted and made again has the same path, but the old watch no longer sees it. */
+function identityOf({path, inode}: FileStamp): string {
+  return `${inode}:${path}`;
+}
