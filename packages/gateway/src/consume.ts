@@ -1,0 +1,64 @@
+import {Fault} from '@hearsay/core';
+
+/** Called for each chunk; resolves when the next one may come, with false when no more is wanted. */
+export type Take = (chunk: Uint8Array) => boolean | Promise<boolean>;
+
+/**
+ * Hands every chunk of a body to `take`. When the signal aborts it rejects at once with the signal's reason, whatever
+ * the body is waiting for. However it ends, the body is ended too.
+ */
+export async function consume(body: AsyncIterable<Uint8Array>, take: Take, signal: AbortSignal): Promise<void> {
+  const iterator = body[Symbol.asyncIterator]();
+  try {
+    await untilAborted(pump(iterator, take, signal), signal);
+  } finally {
+    endQuietly(iterator);
+  }
+}
+
+/** The text of a body, of which no more than `bytesMax` is read. */
+export async function readText(
+  body: AsyncIterable<Uint8Array>,
+  bytesMax: number,
+  signal: AbortSignal,
+): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let restBytes = bytesMax;
+  function take(chunk: Uint8Array): boolean {
+    chunks.push(chunk.subarray(0, restBytes));
+    restBytes -= chunk.length;
+    return restBytes > 0;
+  }
+  await consume(body, take, signal);
+  return Buffer.concat(chunks).toString();
+}
+
+/** As the promise, but rejects as soon as the signal aborts; a value that comes too late goes to `discard`. */
+export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal, discard?: (late: T) => void): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(reasonOf(signal));
+    if (signal.aborted) abort();
+    else signal.addEventListener('abort', abort, {once: true});
+    promise.then(value => (signal.aborted ? discard?.(value) : resolve(value)), reject);
+  });
+}
+
+/** Ends a body that nobody reads. Its own trouble with that changes nothing for the client. */
+export function endQuietly(iterator: AsyncIterator<Uint8Array>): void {
+  iterator.return?.().catch(() => {});
+}
+
+/** A loop of its own, so that no chunk pays for the watch on the signal. */
+async function pump(iterator: AsyncIterator<Uint8Array>, take: Take, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    const step = await iterator.next();
+    if (step.done === true || signal.aborted) return;
+    const more = take(step.value);
+    if (!(typeof more === 'boolean' ? more : await more)) return;
+  }
+}
+
+function reasonOf(signal: AbortSignal): Error {
+  const reason: unknown = signal.reason;
+  return reason instanceof Error ? reason : new Fault('CANCELLED', 'the request was cancelled', {cause: reason});
+}

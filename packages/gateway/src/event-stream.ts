@@ -1,0 +1,92 @@
+import {Fault} from '@hearsay/core';
+import {isObject, parseObject} from './json.ts';
+import type {JsonObject} from './json.ts';
+
+/** Longest event that is put together from its pieces: a tool call may carry a whole file (C13). */
+const eventCharactersMax = 16 * 1024 * 1024;
+
+/** How much of a stream's end is remembered to judge it: more than the longest error event that llama-server writes. */
+const tailBytesMax = 2048;
+
+/** Cuts the bytes of a server-sent event stream, however they are split, into the data of its events. */
+export class EventSplitter {
+  readonly #decoder = new TextDecoder();
+  #line = '';
+  #data: string[] = [];
+  #characters = 0;
+
+  /** The data of the events that these bytes complete. Comments and other fields are dropped. */
+  push(bytes: Uint8Array): readonly string[] {
+    const lines = this.#decoder.decode(bytes, {stream: true}).split('\n');
+    const rest = lines.pop() ?? '';
+    const complete: string[] = [];
+    for (const piece of lines) {
+      const line = this.#line + piece;
+      this.#line = '';
+      const data = this.#take(line.endsWith('\r') ? line.slice(0, -1) : line);
+      if (data !== undefined) complete.push(data);
+    }
+    this.#line += rest;
+    if (this.#characters + this.#line.length > eventCharactersMax) {
+      throw new Fault('ENGINE_FAILED', `one event of the answer is larger than ${eventCharactersMax} characters`);
+    }
+    return complete;
+  }
+
+  #take(line: string): string | undefined {
+    if (line === '') {
+      const data = this.#data;
+      this.#data = [];
+      this.#characters = 0;
+      return data.length > 0 ? data.join('\n') : undefined;
+    }
+    if (line.startsWith('data:')) {
+      this.#data.push(line.slice(line.startsWith('data: ') ? 6 : 5));
+      this.#characters += line.length;
+    }
+    return undefined;
+  }
+}
+
+/** Remembers the last bytes of a stream without copying them, so that its end can be judged. */
+export class StreamTail {
+  #chunks: Uint8Array[] = [];
+  #bytes = 0;
+
+  see(chunk: Uint8Array): void {
+    this.#chunks.push(chunk);
+    this.#bytes += chunk.length;
+    for (let first = this.#chunks[0]; first && this.#bytes - first.length >= tailBytesMax; first = this.#chunks[0]) {
+      this.#bytes -= first.length;
+      this.#chunks.shift();
+    }
+  }
+
+  text(): string {
+    return Buffer.concat(this.#chunks).subarray(-tailBytesMax).toString();
+  }
+}
+
+/** `complete`: ended with `[DONE]` · `failed`: ended with an error event · `cut`: anything else. */
+export type StreamEnd = 'complete' | 'failed' | 'cut';
+
+/** Pure: how a stream ended, from its last bytes. Text of a model cannot look like this: it stands inside JSON. */
+export function judgeEnd(tail: string): StreamEnd {
+  const lines = tail.trimEnd().split('\n');
+  if (/^data: ?\[DONE\]$/u.test(lines.at(-1) ?? '')) return 'complete';
+  return lines.slice(-2).some(line => /^(?:data: ?\{"error":|event: ?error\r?$)/u.test(line)) ? 'failed' : 'cut';
+}
+
+/** Pure: whether an event written after these bytes stands alone. */
+export function isAtBoundary(tail: string): boolean {
+  return tail === '' || /(?:\n\n|\r\n\r\n)$/u.test(tail);
+}
+
+/** Pure: the error event that a stream begins with; undefined when it begins with anything else (R21). */
+export function leadingError(chunk: Uint8Array): JsonObject | undefined {
+  const start = Buffer.from(chunk.buffer, chunk.byteOffset, Math.min(chunk.length, 32)).toString('latin1');
+  if (!/^(?:event: ?error\r?\n)?data: ?\{"error"/u.test(start)) return undefined;
+  const data = new EventSplitter().push(chunk)[0];
+  const event = data === undefined ? undefined : parseObject(data);
+  return event && isObject(event['error']) ? event : undefined;
+}

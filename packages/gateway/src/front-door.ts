@@ -1,0 +1,132 @@
+import type {IncomingMessage, ServerResponse} from 'node:http';
+import {BlockList, isIP} from 'node:net';
+import {sendProblem} from './problem.ts';
+import type {Problem} from './problem.ts';
+
+/** Who may come in through a browser. */
+export interface DoorRules {
+  /** Web pages of other machines that may call us: `https://chat.example`, or `*`. Those of this machine always may. */
+  readonly corsOrigins: readonly string[];
+  /** Names of this machine beside the usual ones; lower case. */
+  readonly hostnames: readonly string[];
+  /** On for a loopback listener: a foreign name that leads here is an attack (DNS rebinding) or an unknown tunnel. */
+  readonly checkHost: boolean;
+}
+
+/**
+ * Addresses that no foreign DNS name hides behind: this machine, private networks, link-local, carrier-grade NAT
+ * (Tailscale).
+ */
+const privateAddresses = new BlockList();
+for (const [network, prefix] of [
+  ['127.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['172.16.0.0', 12],
+  ['192.168.0.0', 16],
+  ['169.254.0.0', 16],
+  ['100.64.0.0', 10],
+] as const) {
+  privateAddresses.addSubnet(network, prefix, 'ipv4');
+}
+privateAddresses.addAddress('0.0.0.0', 'ipv4');
+privateAddresses.addAddress('::1', 'ipv6');
+privateAddresses.addSubnet('fc00::', 7, 'ipv6');
+privateAddresses.addSubnet('fe80::', 10, 'ipv6');
+
+/**
+ * Comes before everything else, so that every answer, also an error, carries its CORS headers (C30). False: it has
+ * answered.
+ */
+export function letIn(request: IncomingMessage, response: ServerResponse, rules: DoorRules): boolean {
+  const {origin, host = ''} = request.headers;
+  const isWelcome = origin === undefined || isAllowedOrigin(origin, host, rules);
+  if (origin !== undefined) addCorsHeaders(response, isWelcome ? origin : undefined);
+  if (request.method === 'OPTIONS') {
+    answerPreflight(request, response);
+    return false;
+  }
+  const problem = rules.checkHost && !isAllowedHost(host, rules.hostnames) ? foreignHost(host) : undefined;
+  if (problem === undefined && isWelcome) return true;
+  sendProblem(response, problem ?? foreignOrigin(origin ?? ''));
+  return false;
+}
+
+/** Pure: whether a Host header names this machine and not something that merely leads here. */
+export function isAllowedHost(host: string, hostnames: readonly string[]): boolean {
+  const name = hostName(host);
+  const family = isIP(name);
+  if (family !== 0) return privateAddresses.check(name, family === 4 ? 'ipv4' : 'ipv6');
+  return name === 'localhost' || /\.(?:localhost|local|internal)$/u.test(name) || hostnames.includes(name);
+}
+
+/** Pure: pages of this machine, pages that come from the very host they call, and those that the owner lists. */
+export function isAllowedOrigin(origin: string, host: string, {corsOrigins, hostnames}: DoorRules): boolean {
+  if (corsOrigins.includes('*') || corsOrigins.includes(origin)) return true;
+  const match = /^https?:\/\/([^/]+)$/u.exec(origin);
+  const from = match?.[1];
+  if (from === undefined) return false;
+  const name = hostName(from);
+  const isHere = name === 'localhost' || name.endsWith('.localhost') || name === '0.0.0.0' || isLoopback(name);
+  return isHere || (from === host && isAllowedHost(host, hostnames));
+}
+
+/** Pure: `localhost`, 127.0.0.0/8 and ::1. */
+export function isLoopback(host: string): boolean {
+  const name = hostName(host);
+  return name === 'localhost' || name === '::1' || (isIP(name) === 4 && name.startsWith('127.'));
+}
+
+/** The host without its port and brackets, in lower case and without a final dot. */
+function hostName(host: string): string {
+  const bracketed = /^\[([^\]]*)\](?::\d*)?$/u.exec(host);
+  const name = bracketed?.[1] ?? (isIP(host) === 6 ? host : host.replace(/:\d*$/u, ''));
+  return name.toLowerCase().replace(/\.$/u, '');
+}
+
+function addCorsHeaders(response: ServerResponse, origin: string | undefined): void {
+  response.setHeader('vary', 'Origin');
+  if (origin === undefined) return;
+  response.setHeader('access-control-allow-origin', origin);
+  response.setHeader('access-control-expose-headers', exposedHeaders);
+}
+
+const exposedHeaders =
+  'x-request-id, retry-after, x-should-retry, x-hearsay-request, x-hearsay-node, x-hearsay-model, ' +
+  'x-hearsay-attempts, x-hearsay-policy, x-hearsay-reason';
+
+/** Allows whatever headers the browser asks for: which page asks is what matters. */
+function answerPreflight(request: IncomingMessage, response: ServerResponse): void {
+  const wanted = request.headers['access-control-request-headers'];
+  response.writeHead(204, {
+    allow: 'GET, HEAD, POST, OPTIONS',
+    'access-control-allow-methods': 'GET, HEAD, POST, OPTIONS',
+    'access-control-allow-headers': wanted ?? 'authorization, content-type, x-hearsay-policy, x-request-id',
+    'access-control-max-age': '86400',
+    ...(request.headers['access-control-request-private-network'] === 'true'
+      ? {'access-control-allow-private-network': 'true'}
+      : {}),
+  });
+  response.end();
+}
+
+function foreignHost(host: string): Problem {
+  return forbidden(
+    'host_not_allowed',
+    `the Host header ${shown(host)} is not a name of this machine; if it is one, add it to gateway.hostnames`,
+  );
+}
+
+function foreignOrigin(origin: string): Problem {
+  return forbidden(
+    'origin_not_allowed',
+    `web pages of ${shown(origin)} may not call this node; to allow it, add the origin to gateway.corsOrigins`,
+  );
+}
+
+function forbidden(code: string, message: string): Problem {
+  return {kind: 'problem', status: 403, type: 'permission_error', code, message};
+}
+
+function shown(text: string): string {
+  return JSON.stringify(text.slice(0, 100));
+}

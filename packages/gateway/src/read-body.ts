@@ -1,0 +1,96 @@
+import type {IncomingMessage} from 'node:http';
+import {promisify} from 'node:util';
+import {brotliDecompress, gunzip, inflate, zstdDecompress} from 'node:zlib';
+import {bodyBytesMax, Fault} from '@hearsay/core';
+import type {Clock} from '@hearsay/core';
+import {badRequest} from './problem.ts';
+import type {Problem} from './problem.ts';
+
+/** Longest pause within an upload: slow links send something more often than that. */
+const uploadPauseMsMax = 60_000;
+
+type Decode = (bytes: Uint8Array, options: {readonly maxOutputLength: number}) => Promise<Uint8Array>;
+
+/** Content encodings that clients use for requests (C21: some send zstd without being asked to). */
+const decoders: ReadonlyMap<string, Decode | undefined> = new Map<string, Decode | undefined>([
+  ['identity', undefined],
+  ['', undefined],
+  ['gzip', promisify(gunzip)],
+  ['x-gzip', promisify(gunzip)],
+  ['deflate', promisify(inflate)],
+  ['br', promisify(brotliDecompress)],
+  ['zstd', promisify(zstdDecompress)],
+]);
+
+/**
+ * The whole body of a request, decoded; of any content type. Neither what is sent nor what it decodes to may be larger
+ * than `bodyBytesMax`. Throws CANCELLED when the client goes away before the end.
+ */
+export async function readBody(request: IncomingMessage, clock: Clock): Promise<Uint8Array | Problem> {
+  const encoding = (request.headers['content-encoding'] ?? '').trim().toLowerCase();
+  if (!decoders.has(encoding)) return unknownEncoding(encoding);
+  if (Number(request.headers['content-length'] ?? 0) > bodyBytesMax) return tooLarge();
+  const received = await receive(request, clock);
+  const decode = decoders.get(encoding);
+  if (decode === undefined || !(received instanceof Uint8Array)) return received;
+  try {
+    return await decode(received, {maxOutputLength: bodyBytesMax});
+  } catch (error) {
+    if (error instanceof RangeError) return tooLarge(); // ERR_BUFFER_TOO_LARGE
+    return badRequest(`the body cannot be decoded as ${encoding}`);
+  }
+}
+
+/** Whatever comes after the limit is not kept; Node reads and drops it once the answer has been sent. */
+function receive(request: IncomingMessage, clock: Clock): Promise<Uint8Array | Problem> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let restBytes = bodyBytesMax;
+    let pause = watchPause();
+
+    function watchPause(): Disposable {
+      return clock.after(uploadPauseMsMax, () => end(() => resolve(tooSlow())));
+    }
+    function end(settle: () => void): void {
+      pause[Symbol.dispose]();
+      request.removeListener('data', take);
+      settle();
+    }
+    function take(chunk: Buffer): void {
+      restBytes -= chunk.length;
+      if (restBytes < 0) return end(() => resolve(tooLarge()));
+      chunks.push(chunk);
+      pause[Symbol.dispose]();
+      pause = watchPause();
+    }
+    request.on('data', take);
+    request.once('end', () => end(() => resolve(Buffer.concat(chunks))));
+    request.once('error', cause => end(() => reject(new Fault('CANCELLED', 'the upload broke off', {cause}))));
+    request.once('close', () => end(() => reject(new Fault('CANCELLED', 'the client went away during its upload'))));
+  });
+}
+
+function unknownEncoding(encoding: string): Problem {
+  const known = 'gzip, deflate, br, zstd';
+  return badRequest(`content-encoding ${JSON.stringify(encoding.slice(0, 50))} is not supported; use one of ${known}`, {
+    status: 415,
+    code: 'unsupported_encoding',
+    headers: {'accept-encoding': known},
+  });
+}
+
+function tooLarge(): Problem {
+  return badRequest(`the body is larger than ${bodyBytesMax / 1024 / 1024} MiB, also when decoded`, {
+    status: 413,
+    code: 'request_too_large',
+  });
+}
+
+/** Closes the connection: the rest of the upload may still come and would be taken for a request. */
+function tooSlow(): Problem {
+  return badRequest(`no byte of the body came for ${uploadPauseMsMax / 1000} s`, {
+    status: 408,
+    code: 'upload_timeout',
+    headers: {connection: 'close'},
+  });
+}

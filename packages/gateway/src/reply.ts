@@ -1,0 +1,45 @@
+import type {RunFacts} from '@hearsay/core';
+import type {Problem} from './problem.ts';
+
+/**
+ * One client's answer, in the form it asked for. Ends exactly once: by `end` or by `fail`; what comes after is
+ * ignored.
+ */
+export interface Reply extends Disposable {
+  /** Takes bytes of the answer; false when no more is wanted, a promise while the client must catch up. */
+  write(chunk: Uint8Array): boolean | Promise<boolean>;
+  /** The body ended; the reply judges whether it is whole. */
+  end(): void;
+  fail(problem: Problem): void;
+}
+
+/** Longest text of a header that is made for people. */
+const headerTextMax = 200;
+
+/** Pure: what ran, as headers (S81). */
+export function runHeaders(run: RunFacts): Readonly<Record<string, string>> {
+  return {
+    'x-hearsay-node': headerText(run.nodeName),
+    'x-hearsay-model': headerText(run.digest),
+    'x-hearsay-attempts': String(run.attempts),
+    'x-hearsay-policy': headerText(run.policy),
+    'x-hearsay-reason': headerText(run.reason),
+  };
+}
+
+/** Names of nodes may be in any script, headers may not. */
+function headerText(text: string): string {
+  return text
+    .slice(0, headerTextMax)
+    .replaceAll(/[^\x20-\x7e]/gu, '?')
+    .trim();
+}
+
+/** The answer stopped before it was whole, and nobody said why. */
+export const truncated: Problem = {
+  kind: 'problem',
+  status: 502,
+  type: 'server_error',
+  code: 'stream_truncated',
+  message: 'the answer stopped before its end; what came so far is incomplete',
+};
