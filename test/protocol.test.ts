@@ -46,7 +46,7 @@ test('the golden bytes of the protocol document decode to what it describes', t 
 });
 
 test('this version still writes exactly those bytes', t => {
-  const same = (name: string, bytes: Uint8Array): void => t.deepEqual(Uint8Array.from(bytes), golden(name), name);
+  const same = (name: string, bytes: Uint8Array): boolean => t.deepEqual(Uint8Array.from(bytes), golden(name), name);
   same('beat', encodeBeat(printed));
   same('leave', encodeLeave(leave));
   same('record', encodeSignedRecord(signed(encodeLeave(leave))));

@@ -3,3 +3,4 @@
  * settings and the composition root. Other code may use only the real clock and chance, and the text of the settings' manual.
  */
 export {systemClock, systemRandom} from './system.ts';
+export {configDocs} from './config-docs.ts';

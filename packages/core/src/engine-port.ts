@@ -38,7 +38,10 @@ export interface EngineHost extends AsyncDisposable {
   /** Checks and takes in one synchronous step, so that the answer cannot go stale in between (law 4). */
   reserve(model: StoredModel, options: {readonly force: boolean}): Reservation | Busy | Refusal;
   engines(): readonly EngineSnapshot[];
-  /** Ends the engine after its running requests, or after the drain limit; resolves when the process is gone. */
+  /**
+   * Ends the engine after its running requests, or after the drain limit; resolves when the process is gone. Requests that
+   * have not begun to run fail; later ones may start it again.
+   */
   stop(key: string): Promise<void>;
   memory(): MemoryFacts;
   /** Grows with every change of load. */

@@ -1,6 +1,6 @@
-/** The life of one llama-server process. `attempt` counts starts since it was last stable. */
+/** The life of one llama-server process. `attempt` counts starts since it was last stable or had time to cool down. */
 export type EngineState =
-  | {readonly kind: 'stopped'}
+  | {readonly kind: 'stopped'; readonly attempt: number}
   | {readonly kind: 'starting'; readonly attempt: number}
   | {readonly kind: 'ready'; readonly attempt: number; readonly inFlight: number}
   | {readonly kind: 'draining'; readonly inFlight: number}
@@ -34,7 +34,7 @@ export interface EnginePolicy {
   readonly drainTimeoutMs: number;
   /** From SIGTERM to SIGKILL. */
   readonly killAfterMs: number;
-  /** How long a broken engine refuses at once before it may be tried again. */
+  /** How long a broken engine refuses at once before it may be tried again, and how long failed starts are remembered. */
   readonly coolDownMs: number;
   readonly maxAttempts: number;
   readonly backoffMs: (attempt: number) => number;
@@ -49,7 +49,8 @@ export interface EngineStep {
 export function stepEngine(state: EngineState, event: EngineEvent, policy: EnginePolicy): EngineStep {
   switch (state.kind) {
     case 'stopped':
-      return event.kind === 'wanted' ? start(1, policy) : stay(state);
+      if (event.kind === 'wanted') return start(state.attempt + 1, policy);
+      return event.kind === 'deadline' ? to(stopped) : stay(state);
 
     case 'starting':
       if (event.kind === 'healthy') return becomeReady(state.attempt, policy);
@@ -60,7 +61,7 @@ export function stepEngine(state: EngineState, event: EngineEvent, policy: Engin
 
     case 'ready':
       if (event.kind === 'acquired') return to({...state, inFlight: state.inFlight + 1});
-      if (event.kind === 'released') return to({...state, inFlight: state.inFlight - 1});
+      if (event.kind === 'released') return to({...state, inFlight: Math.max(0, state.inFlight - 1)});
       if (event.kind === 'deadline') return to({...state, attempt: 0}); // it has been stable
       if (event.kind === 'exited') return retry(state.attempt, event, policy);
       if (event.kind === 'unwanted') return drain(state.inFlight, policy);
@@ -69,26 +70,27 @@ export function stepEngine(state: EngineState, event: EngineEvent, policy: Engin
     case 'draining':
       if (event.kind === 'released' && state.inFlight > 1) return to({...state, inFlight: state.inFlight - 1});
       if (event.kind === 'released' || event.kind === 'deadline') return terminate(undefined, policy);
-      if (event.kind === 'exited') return to({kind: 'stopped'}, {kind: 'settleWaiters'});
+      if (event.kind === 'exited') return to(stopped, {kind: 'settleWaiters'});
       return stay(state);
 
-    case 'stopping':
-      if (event.kind === 'deadline') return to(state, {kind: 'kill'});
+    case 'stopping': // a killed process is gone at once, except when the kernel holds it: then it is killed again
+      if (event.kind === 'deadline') return to(state, {kind: 'kill'}, deadline(policy.killAfterMs));
       if (event.kind !== 'exited') return stay(state);
-      if (state.failedAttempt === undefined) return to({kind: 'stopped'}, {kind: 'settleWaiters'});
+      if (state.failedAttempt === undefined) return to(stopped, {kind: 'settleWaiters'});
       return retry(state.failedAttempt, {reason: 'did not become healthy in time', final: false}, policy);
 
     case 'backing off':
       if (event.kind === 'deadline') return start(state.attempt + 1, policy);
-      if (event.kind === 'unwanted') return to({kind: 'stopped'}, {kind: 'settleWaiters'});
+      if (event.kind === 'unwanted') return rest(state.attempt, policy);
       return stay(state);
 
     case 'broken': // cools down, so that a popular broken model is not restarted by every request (R87)
-      if (event.kind === 'deadline') return to({kind: 'stopped'});
+      if (event.kind === 'deadline') return to(stopped);
       return event.kind === 'wanted' ? to(state, {kind: 'settleWaiters'}) : stay(state);
   }
 }
 
+const stopped: EngineState = {kind: 'stopped', attempt: 0};
 const stay = (state: EngineState): EngineStep => ({state, effects: []});
 const to = (state: EngineState, ...effects: readonly EngineEffect[]): EngineStep => ({state, effects});
 const deadline = (afterMs: number): EngineEffect => ({kind: 'setDeadline', afterMs});
@@ -106,6 +108,11 @@ function retry(attempt: number, why: {reason: string; final: boolean}, policy: E
     return to({kind: 'backing off', attempt, reason: why.reason}, deadline(policy.backoffMs(attempt)));
   }
   return to({kind: 'broken', reason: why.reason}, {kind: 'settleWaiters'}, deadline(policy.coolDownMs));
+}
+
+/** Nobody waits for the next start any more. The failed ones still count, or requests that kill their engine never break it. */
+function rest(attempt: number, policy: EnginePolicy): EngineStep {
+  return to({kind: 'stopped', attempt}, {kind: 'settleWaiters'}, deadline(policy.coolDownMs));
 }
 
 function drain(inFlight: number, policy: EnginePolicy): EngineStep {

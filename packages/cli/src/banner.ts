@@ -1,0 +1,71 @@
+import type {ModelReport, NodeReport, StatusReport} from '@hearsay/core';
+import {shortNode} from '@hearsay/core';
+import {printable} from './tables.ts';
+
+export interface BannerFacts {
+  readonly status: StatusReport;
+  readonly models: readonly ModelReport[];
+  readonly nodes: readonly NodeReport[];
+  /** Subnets whose machines are admitted. */
+  readonly openTo: readonly string[];
+}
+
+/** Names that fit on the screen; the rest is counted. */
+const namesMax = 6;
+
+/** What `hearsay serve` says when it runs. Pure; its last line says `ready`. */
+export function banner({status, models, nodes, openTo}: BannerFacts): string {
+  const lines = [
+    `hearsay ${status.version}: node ${status.name} (${shortNode(status.id)})`,
+    `  gateway   ${status.gateway}`,
+    `  mesh      ${status.mesh}, ${describeOpenness(openTo)}; ${describePeers(nodes)}`,
+    `  engine    ${status.engine}`,
+    ...describeModels(models).map((line, index) => `  ${index === 0 ? 'models' : '      '}    ${line}`),
+    ...describeTrial(status, models),
+    `ready: ${status.gateway}`,
+  ];
+  return `${lines.map(printable).join('\n')}\n`;
+}
+
+function describeOpenness(openTo: readonly string[]): string {
+  return openTo.length === 0 ? 'open to this machine only' : `open to this LAN: ${openTo.join(', ')}`;
+}
+
+function describePeers(nodes: readonly NodeReport[]): string {
+  const names = nodes.filter(node => !node.local && node.state === 'alive').map(node => node.name);
+  return names.length === 0 ? 'no peers so far' : `peers: ${enumerate(names)}`;
+}
+
+function describeModels(models: readonly ModelReport[]): readonly string[] {
+  const usable = models.filter(model => model.problem === undefined);
+  const unusable = models.length - usable.length;
+  const hint = 'put .gguf files into a folder and start with: hearsay serve --models DIR';
+  const real = usable.filter(model => !model.demo).map(model => model.name);
+  const broken = unusable === 0 ? [] : [`${unusable} unusable; see: hearsay models`];
+  if (real.length > 0) return [enumerate(real), ...broken];
+  const [toy] = usable;
+  if (toy === undefined) return ['none here', ...broken, `To have some, ${hint}`];
+  return [
+    `${toy.name}, a toy that ships with hearsay: it proves that everything works, and knows next to nothing`,
+    ...broken,
+    `For a real one, ${hint}`,
+  ];
+}
+
+function describeTrial({gateway}: StatusReport, models: readonly ModelReport[]): readonly string[] {
+  const usable = models.filter(model => model.problem === undefined);
+  const chat = usable.find(model => model.capabilities.includes('chat'));
+  const model = chat ?? usable.find(({capabilities}) => capabilities.includes('completion'));
+  if (model === undefined) return [];
+  const [path, prompt] = chat
+    ? ['chat/completions', {messages: [{role: 'user', content: 'Hello!'}]}]
+    : ['completions', {prompt: 'Once upon a time', max_tokens: 64}];
+  // A quote would end the shell's word.
+  const body = JSON.stringify({model: model.name, stream: true, ...prompt}).replaceAll("'", String.raw`'\''`);
+  return [`  try       curl -N ${gateway}/v1/${path} -H 'content-type: application/json' -d '${body}'`];
+}
+
+function enumerate(names: readonly string[]): string {
+  const rest = names.length - namesMax;
+  return rest > 0 ? `${names.slice(0, namesMax).join(', ')} and ${rest} more` : names.join(', ');
+}

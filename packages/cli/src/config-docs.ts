@@ -1,0 +1,50 @@
+import type {SettingKey} from './settings.ts';
+import {settingFacts, settingKeys} from './settings.ts';
+
+/** The manual of all settings as Markdown: `docs/configuration.md`. */
+export function configDocs(): string {
+  return `# Settings
+
+<!-- Made by scripts/write-config-docs.ts from packages/cli/src/settings.ts; do not edit. -->
+
+Nothing needs to be set. A setting comes from, the strongest first: a flag of \`hearsay serve\`, an environment variable, the
+config file, the default. The config file is TOML at \`$XDG_CONFIG_HOME/hearsay/config.toml\` (mostly
+\`~/.config/hearsay/config.toml\`), or wherever \`--config FILE\` or \`HEARSAY_CONFIG\` says. An unknown key is an error. Relative
+paths in the file start at its folder, others at the working folder; \`~/\` is the home folder. An empty environment variable
+counts as none, except that an empty list is an empty list.
+
+\`\`\`toml
+${exampleFile()}
+\`\`\`
+
+${settingKeys.map(describe).join('\n\n')}
+
+## Other environment variables
+
+- \`HEARSAY_HOST\`: which daemon \`hearsay status\`, \`ps\` and the like ask, as their flag \`--host\`: \`host\`, \`:port\`, \`host:port\` or a
+  URL with a prefix. Otherwise the one that runs on the data folder of this user, else \`127.0.0.1:4327\`.
+- \`HEARSAY_CONFIG\`: the config file, as \`--config\`.
+- \`XDG_CONFIG_HOME\`, \`XDG_DATA_HOME\`, \`XDG_CACHE_HOME\`: where the standard folders are.
+`;
+}
+
+function exampleFile(): string {
+  let section = '';
+  return settingKeys
+    .flatMap(key => {
+      const [name, before] = key.includes('.') ? [afterDot(key), key.slice(0, key.indexOf('.'))] : [key, ''];
+      const line = `${name} = ${settingFacts[key].example}`;
+      if (before === section) return [line];
+      section = before;
+      return ['', `[${section}]`, line];
+    })
+    .join('\n');
+}
+
+const afterDot = (key: string): string => key.slice(key.indexOf('.') + 1);
+
+function describe(key: SettingKey): string {
+  const {about, variable, flag, otherwise} = settingFacts[key];
+  const ways = flag === undefined ? `\`${variable}\`` : `\`${flag}\`, \`${variable}\``;
+  return `### \`${key}\`\n\n${about}\n\nAlso: ${ways}. Default: ${otherwise}.`;
+}

@@ -1,0 +1,155 @@
+import {isAbsolute, join, resolve} from 'node:path';
+import type {LogLevel} from '@hearsay/core';
+import {Fault} from '@hearsay/core';
+import {defaultGatewayPort, defaultMeshPort} from './addresses.ts';
+import {isSettingKey, judgeSettings, settingFacts, settingKeys} from './settings.ts';
+import type {RawSettings, SettingKey, Settings} from './settings.ts';
+import {suggest} from './suggest.ts';
+import type {Variables} from './system.ts';
+
+/** What one daemon runs with. */
+export interface Config {
+  readonly name: string;
+  readonly dataFolder: string;
+  readonly logLevel: LogLevel;
+  readonly gateway: {
+    readonly host: string;
+    readonly port: number;
+    /** Nobody chose the port, so that the next free one will do. */
+    readonly anyPort: boolean;
+    readonly insecure: boolean;
+    readonly hostnames: readonly string[];
+    readonly corsOrigins: readonly string[];
+  };
+  readonly mesh: {readonly name: string; readonly port: number; readonly peers: readonly string[]};
+  readonly models: {readonly folders: readonly string[]; readonly demo: boolean};
+  readonly engine: {
+    /** undefined: find one, or install one. */
+    readonly path: string | undefined;
+    readonly slots: number;
+    readonly contextMax: number;
+    readonly keepAliveMs: number;
+    readonly threads: number | undefined;
+    readonly extraArguments: readonly string[];
+  };
+}
+
+/** Some settings and where they come from, for messages and for relative paths. */
+export interface SettingsSource {
+  /** For messages: `in /home/ada/.config/hearsay/config.toml`, `on the command line`. */
+  readonly where: string;
+  readonly settings: RawSettings;
+  /** Relative paths start here. */
+  readonly folder: string;
+}
+
+export interface Surroundings {
+  readonly home: string;
+  readonly machine: string;
+  /** The data folder when nothing says otherwise. */
+  readonly dataFolder: string;
+}
+
+/** Settings of the environment. An empty variable counts as none, except that an empty list is a list. */
+export function settingsOfVariables(variables: Variables, folder: string): SettingsSource {
+  const entries = settingKeys.flatMap(key => {
+    const value = variables[settingFacts[key].variable];
+    if (value === undefined || (value === '' && !listKeys.has(key))) return [];
+    return [[key, value] as const];
+  });
+  return {where: 'in the environment', settings: Object.fromEntries(entries), folder};
+}
+
+const listKeys: ReadonlySet<SettingKey> = new Set([
+  'gateway.hostnames',
+  'gateway.cors_origins',
+  'mesh.peers',
+  'models.folders',
+  'engine.extra_args',
+]);
+
+/** Settings of a parsed TOML file; throws BAD_CONFIG for a key that no setting has. */
+export function settingsOfTable(toml: Readonly<Record<string, unknown>>, file: string, folder: string): SettingsSource {
+  const settings: Partial<Record<SettingKey, unknown>> = {};
+  const unknown: string[] = [];
+  for (const [key, value] of flatten(toml)) {
+    if (isSettingKey(key)) settings[key] = value;
+    else unknown.push(describeUnknown(key));
+  }
+  if (unknown.length > 0) throw new Fault('BAD_CONFIG', `${file}: ${unknown.join('\n')}`, {details: {file}});
+  return {where: `in ${file}`, settings, folder};
+}
+
+/** Combines the sources, the strongest first, and fills in the defaults; throws BAD_CONFIG that names key and source. */
+export function toConfig(sources: readonly SettingsSource[], surroundings: Surroundings): Config {
+  const settings: Settings = Object.assign({}, ...sources.toReversed().map(source => judge(source, surroundings.home)));
+  return {
+    name: settings.name ?? surroundings.machine,
+    dataFolder: settings.data_dir ?? surroundings.dataFolder,
+    logLevel: settings.log_level ?? 'info',
+    gateway: {
+      host: settings['gateway.host'] ?? '127.0.0.1',
+      port: settings['gateway.port'] ?? defaultGatewayPort,
+      anyPort: settings['gateway.port'] === undefined,
+      insecure: settings['gateway.insecure'] ?? false,
+      hostnames: settings['gateway.hostnames'] ?? [],
+      corsOrigins: settings['gateway.cors_origins'] ?? [],
+    },
+    mesh: {
+      name: settings['mesh.name'] ?? 'home',
+      port: settings['mesh.port'] ?? defaultMeshPort,
+      peers: settings['mesh.peers'] ?? [],
+    },
+    models: {folders: settings['models.folders'] ?? [], demo: settings['models.demo'] ?? true},
+    engine: {
+      path: settings['engine.path'],
+      slots: settings['engine.slots'] ?? 4,
+      contextMax: settings['engine.context'] ?? 8192,
+      keepAliveMs: settings['engine.keep_alive'] ?? 5 * 60_000,
+      threads: settings['engine.threads'],
+      extraArguments: settings['engine.extra_args'] ?? [],
+    },
+  };
+}
+
+function judge({where, settings, folder}: SettingsSource, home: string): Settings {
+  const judged = judgeSettings(settings);
+  if (judged.kind === 'bad') {
+    const problems = judged.problems.map(
+      ({key, must}) => `${key} ${where} must be ${must}, not ${JSON.stringify(settings[key])}`,
+    );
+    throw new Fault('BAD_CONFIG', problems.join('\n'), {details: {keys: judged.problems.map(({key}) => key)}});
+  }
+  return withPaths(judged.settings, path => absolute(path, folder, home));
+}
+
+function withPaths(settings: Settings, path: (text: string) => string): Settings {
+  const {data_dir: data, 'models.folders': folders, 'engine.path': engine} = settings;
+  return {
+    ...settings,
+    ...(data !== undefined && {data_dir: path(data)}),
+    ...(folders !== undefined && {'models.folders': folders.map(path)}),
+    // A bare word is a command for PATH.
+    ...(engine !== undefined && {'engine.path': /[\\/]/u.test(engine) ? path(engine) : engine}),
+  };
+}
+
+function absolute(path: string, folder: string, home: string): string {
+  if (path === '~' || path.startsWith('~/')) return join(home, path.slice(1));
+  return isAbsolute(path) ? path : resolve(folder, path);
+}
+
+function flatten(toml: Readonly<Record<string, unknown>>): readonly (readonly [string, unknown])[] {
+  return Object.entries(toml).flatMap(([section, value]): (readonly [string, unknown])[] =>
+    isTable(value) ? Object.entries(value).map(([key, inner]) => [`${section}.${key}`, inner]) : [[section, value]],
+  );
+}
+
+function isTable(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
+}
+
+function describeUnknown(key: string): string {
+  const meant = suggest(key, settingKeys) ?? settingKeys.find(known => known.endsWith(`.${key}`));
+  return `unknown key \`${key}\`${meant === undefined ? '' : `; did you mean \`${meant}\`?`}`;
+}

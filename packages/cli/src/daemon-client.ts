@@ -1,0 +1,90 @@
+import {describeError, Fault} from '@hearsay/core';
+import type {FaultCode} from '@hearsay/core';
+import type {z} from 'zod';
+import {problemSchema, statusSchema} from './daemon-reports.ts';
+
+/** A listing is answered from memory; a stop may wait for running requests to end. */
+const answerMsMax = {listing: 10_000, stop: 60_000};
+
+export interface Answered<T> {
+  /** What the daemon said, for `--json`. */
+  readonly json: unknown;
+  readonly report: T;
+}
+
+/** Speaks to the admin API of the daemon at a URL. Faults: PEER_FAILED when no hearsay is there, else what it answered. */
+export class DaemonClient {
+  readonly #url: string;
+
+  constructor(url: string) {
+    this.#url = url;
+  }
+
+  async list<T>(path: string, schema: z.ZodType<T>): Promise<Answered<T>> {
+    return this.#ask(path, schema, {method: 'GET'}, answerMsMax.listing);
+  }
+
+  /** As `list`, but sends a JSON body. */
+  async post<T>(path: string, body: unknown, schema: z.ZodType<T>): Promise<Answered<T>> {
+    const headers = {'content-type': 'application/json'};
+    return this.#ask(path, schema, {method: 'POST', headers, body: JSON.stringify(body)}, answerMsMax.stop);
+  }
+
+  async #ask<T>(path: string, schema: z.ZodType<T>, init: RequestInit, limitMs: number): Promise<Answered<T>> {
+    const {status, contentType, text} = await this.#fetch(path, init, limitMs);
+    const json = parseJson(text);
+    const parsed = schema.safeParse(json);
+    if (status === 200 && parsed.success) return {json, report: parsed.data};
+    const problem = problemSchema.safeParse(json);
+    // A 404 of anything else on this port must not read as "no such model" (R72).
+    if (status === 200 || !problem.success || !(await this.#isHearsay())) throw this.#foreign(status, contentType);
+    throw new Fault(codeOf(status), problem.data.error.message, {details: {status}});
+  }
+
+  async #isHearsay(): Promise<boolean> {
+    const {text} = await this.#fetch('/hearsay/v1/status', {method: 'GET'}, answerMsMax.listing);
+    return statusSchema.safeParse(parseJson(text)).success;
+  }
+
+  async #fetch(
+    path: string,
+    init: RequestInit,
+    limitMs: number,
+  ): Promise<{readonly status: number; readonly contentType: string; readonly text: string}> {
+    try {
+      const response = await fetch(`${this.#url}${path}`, {...init, signal: AbortSignal.timeout(limitMs)});
+      const contentType = response.headers.get('content-type') ?? 'no content type';
+      return {status: response.status, contentType, text: await response.text()};
+    } catch (cause) {
+      if (cause instanceof DOMException && cause.name === 'TimeoutError') {
+        throw new Fault('TIMED_OUT', `the daemon at ${this.#url} did not answer within ${limitMs / 1000} s`, {cause});
+      }
+      const why = describeError(cause instanceof Error && cause.cause !== undefined ? cause.cause : cause);
+      const message = `cannot reach a daemon at ${this.#url} (${why}); start one with: hearsay serve`;
+      throw new Fault('PEER_FAILED', message, {cause});
+    }
+  }
+
+  #foreign(status: number, contentType: string): Fault {
+    const message =
+      `something answers at ${this.#url}, but it is not hearsay (HTTP ${status}, ${contentType.slice(0, 80)}). ` +
+      'Name the right address with --host or HEARSAY_HOST, or start a daemon with: hearsay serve';
+    return new Fault('PEER_FAILED', message, {details: {status}});
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // not JSON: no schema accepts it
+  }
+}
+
+/** The kind of a failure from the HTTP status that the gateway gave it. */
+function codeOf(status: number): FaultCode {
+  if (status === 404) return 'MODEL_NOT_FOUND';
+  if (status === 429 || status === 503) return 'OVERLOADED';
+  if (status === 408 || status === 504) return 'TIMED_OUT';
+  return 'INTERNAL';
+}

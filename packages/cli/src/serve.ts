@@ -1,0 +1,144 @@
+import {join} from 'node:path';
+import {networkInterfaces} from 'node:os';
+import {joinCluster} from '@hearsay/cluster';
+import type {Cluster, EngineHost, Environment, Mesh, StatusReport} from '@hearsay/core';
+import {startEngineHost} from '@hearsay/engine';
+import type {Engine} from '@hearsay/engine';
+import {startGateway} from '@hearsay/gateway';
+import {startMesh} from '@hearsay/mesh';
+import {demoModelPath, startModelStore} from '@hearsay/models';
+import {defaultMeshPort} from './addresses.ts';
+import {banner} from './banner.ts';
+import type {Config} from './config.ts';
+import {lockDataFolder} from './lock-data-folder.ts';
+import {nextBoot} from './next-boot.ts';
+import {privateSubnets} from './private-subnets.ts';
+import {provideEngine} from './provide-engine.ts';
+import type {Variables} from './system.ts';
+import type {Terminal} from './terminal.ts';
+
+export interface ServeOptions {
+  readonly config: Config;
+  readonly version: string;
+  readonly cacheFolder: string;
+  readonly variables: Variables;
+  /** Whether an engine may be installed when none is found. */
+  readonly mayInstall: boolean;
+}
+
+interface ServeDeps extends Environment {
+  readonly terminal: Terminal;
+}
+
+/** Runs a node until the signal aborts, and then ends it in the reverse order. The composition root: parts meet only here. */
+export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortSignal): Promise<void> {
+  const {config, version} = options;
+  const {clock, terminal} = deps;
+  const startedAtMs = clock.monotonicMs();
+  const inData = (name: string): string => join(config.dataFolder, name);
+
+  await using stack = new AsyncDisposableStack();
+  const lock = stack.use(await lockDataFolder(config.dataFolder));
+  const boot = await nextBoot(config.dataFolder, clock);
+  const models = stack.use(
+    await startModelStore(
+      {
+        folders: config.models.folders,
+        digestCacheFile: inData('digests.json'),
+        demoModel: config.models.demo ? demoModelPath : undefined,
+      },
+      deps,
+    ),
+  );
+  const wish = {...options, path: config.engine.path, searchPath: options.variables['PATH'] ?? ''};
+  const engine = await provideEngine(wish, deps, stop);
+  const {path: _, ...engineConfig} = config.engine;
+  const engines = stack.use(
+    await startEngineHost(
+      {
+        ...engineConfig,
+        engine: describedEngine(engine),
+        runFolder: inData('run'),
+        cacheRamMiB: 0,
+        environment: options.variables,
+      },
+      deps,
+    ),
+  );
+  const mesh = stack.use(
+    await startMesh(
+      {
+        mesh: config.mesh.name,
+        identityFile: inData('node.key'),
+        nodeName: config.name,
+        port: config.mesh.port,
+        peers: config.mesh.peers,
+        defaultPort: defaultMeshPort,
+      },
+      deps,
+    ),
+  );
+  stop.throwIfAborted();
+  const cluster = stack.use(
+    await joinCluster({nodeName: config.name, version, boot}, {...deps, mesh, engines, models}),
+  );
+  const status = (): StatusReport => ({
+    ...reportStatus({config, mesh, engines, cluster}),
+    version,
+    gateway: gateway.url,
+    engine: typeof engine === 'string' ? engine : engines.describe(),
+    uptimeSeconds: (clock.monotonicMs() - startedAtMs) / 1000,
+  });
+  const gateway = stack.use(await startGateway(config.gateway, {...deps, cluster, status}));
+  await lock.publish(gateway.url);
+
+  const openTo = privateSubnets(networkInterfaces());
+  terminal.out(banner({status: status(), models: cluster.models(), nodes: cluster.nodes(), openTo}));
+  await untilAborted(stop);
+}
+
+function describedEngine(engine: Engine | string) {
+  if (typeof engine === 'string') return undefined;
+  const {command, leadingArguments, source, version} = engine;
+  const description = `${version === undefined ? command : `llama-server ${version}`} (${describeSource[source]})`;
+  return {command, leadingArguments, description};
+}
+
+const describeSource: Readonly<Record<Engine['source'], string>> = {
+  config: 'from the config',
+  path: 'found on PATH',
+  installed: 'installed by hearsay',
+};
+
+interface Parts {
+  readonly config: Config;
+  readonly mesh: Mesh;
+  readonly engines: EngineHost;
+  readonly cluster: Cluster;
+}
+
+function reportStatus({
+  config,
+  mesh,
+  cluster,
+}: Parts): Omit<StatusReport, 'version' | 'gateway' | 'engine' | 'uptimeSeconds'> {
+  return {
+    id: mesh.self,
+    name: config.name,
+    mesh: config.mesh.name,
+    meshAddresses: mesh.addresses(),
+    processId: process.pid,
+    peers: cluster.nodes().filter(node => !node.local && node.state === 'alive').length,
+    models: cluster.models().filter(model => model.nodes.some(node => node.local)).length,
+    loaded: cluster.engines().filter(engine => engine.node === 'local' && engine.state === 'ready').length,
+    inFlight: cluster.inFlight(),
+    dataFolder: config.dataFolder,
+  };
+}
+
+function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), {once: true});
+  });
+}

@@ -1,0 +1,53 @@
+import {randomBytes} from 'node:crypto';
+import {hostname} from 'node:os';
+import {setTimeout as wait} from 'node:timers/promises';
+import type {Clock, Random} from '@hearsay/core';
+
+/** The real time, chance and environment variables: the only place in the packages that asks the system for them. */
+
+/** Longest delay that a Node timer can hold; a longer one would fire at once. */
+const timerMsMax = 2 ** 31 - 1;
+
+export const systemClock: Clock = {
+  wallMs: () => Date.now(),
+  monotonicMs: () => performance.now(),
+  sleep: async (ms, signal) => {
+    signal?.throwIfAborted();
+    const rest = Math.max(0, ms);
+    try {
+      await wait(Math.min(rest, timerMsMax), undefined, signal === undefined ? {} : {signal});
+    } catch (error) {
+      signal?.throwIfAborted(); // with the signal's own reason
+      throw error;
+    }
+    if (rest > timerMsMax) await systemClock.sleep(rest - timerMsMax, signal);
+  },
+  after: (ms, run) => {
+    let timer: NodeJS.Timeout | undefined;
+    let restMs = Math.max(0, ms);
+    function next(): void {
+      const stepMs = Math.min(restMs, timerMsMax);
+      restMs -= stepMs;
+      timer = setTimeout(restMs > 0 ? next : run, stepMs).unref();
+    }
+    if (ms < Infinity) next();
+    return {[Symbol.dispose]: () => clearTimeout(timer)};
+  },
+};
+
+export const systemRandom: Random = {
+  next: () => randomBytes(6).readUIntBE(0, 6) / 2 ** 48,
+  bytes: length => Uint8Array.from(randomBytes(length)),
+};
+
+/** Environment variables by name. */
+export type Variables = Readonly<Record<string, string | undefined>>;
+
+export function systemVariables(): Variables {
+  return process.env;
+}
+
+/** This machine's name without its domain. */
+export function machineName(): string {
+  return hostname().split('.', 1)[0] || 'unnamed';
+}

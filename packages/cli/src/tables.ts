@@ -1,0 +1,163 @@
+import type {EngineReport, ModelReport, NodeReport, StatusReport} from '@hearsay/core';
+import {isProven, shortDigest, shortNode} from '@hearsay/core';
+import {formatAgo, formatBytes, formatFromNow, formatSpan} from './human.ts';
+
+/** Reports as text for people: upper-case headers, four spaces between columns, no borders. All are pure. */
+
+/** `hearsay ps`. The NODE column appears when something is loaded elsewhere (S52). */
+export function engineTable(engines: readonly EngineReport[]): string {
+  const columns: readonly Column<EngineReport>[] = [
+    {title: 'NAME', cell: engine => engine.name},
+    {title: 'ID', cell: engine => shortDigest(engine.digest)},
+    {title: 'SIZE', cell: engine => formatBytes(engine.sizeBytes)},
+    {title: 'PROCESSOR', cell: engine => engine.processor},
+    {title: 'CONTEXT', cell: engine => String(engine.context)},
+    {title: 'STARTED', cell: started},
+    {title: 'NODE', cell: engine => engine.node},
+    {title: 'UNTIL', cell: until},
+  ];
+  const allHere = engines.every(engine => engine.node === 'local');
+  return table(engines, allHere ? columns.filter(column => column.title !== 'NODE') : columns);
+}
+
+/** `hearsay models`. */
+export function modelTable(models: readonly ModelReport[]): string {
+  return table(models, [
+    {title: 'NAME', cell: model => model.name},
+    {title: 'ID', cell: model => (isProven(model.digest) ? shortDigest(model.digest) : '-')},
+    {title: 'SIZE', cell: model => formatBytes(model.sizeBytes)},
+    {title: 'QUANT', cell: model => model.quant || '-'},
+    {title: 'CONTEXT', cell: model => String(model.contextMax)},
+    {title: 'STATUS', cell: modelStatus},
+    {title: 'NODES', cell: model => model.nodes.map(node => (node.local ? 'local' : node.name)).join(', ')},
+  ]);
+}
+
+/** `hearsay nodes`, this one first. */
+export function nodeTable(nodes: readonly NodeReport[]): string {
+  const sorted = nodes.toSorted((a, b) => Number(b.local) - Number(a.local));
+  return table(sorted, [
+    {title: 'NAME', cell: node => node.name || '-'},
+    {title: 'ID', cell: node => shortNode(node.id)},
+    {title: 'ADDRESS', cell: node => node.address || '-'},
+    {title: 'STATE', cell: node => node.state},
+    {title: 'PATH', cell: node => node.path},
+    {
+      title: 'RTT',
+      cell: ({local, roundTripMs}) => (local || roundTripMs === undefined ? '-' : formatRoundTrip(roundTripMs)),
+    },
+    {title: 'MEMORY', cell: memory},
+    {title: 'LOADED', cell: node => node.loaded.join(', ') || '-'},
+  ]);
+}
+
+/** `hearsay status`. */
+export function statusText(status: StatusReport): string {
+  const lines: readonly (readonly [string, string])[] = [
+    ['name', status.name],
+    ['id', status.id],
+    ['version', status.version],
+    ['gateway', status.gateway],
+    ['mesh', `${status.mesh}, ${status.peers === 1 ? '1 peer' : `${status.peers} peers`}`],
+    ['addresses', status.meshAddresses.join(', ') || '-'],
+    ['engine', status.engine],
+    ['models', `${status.models}, ${status.loaded} loaded`],
+    ['requests', `${status.inFlight} running`],
+    ['up', formatSpan(status.uptimeSeconds)],
+    ['process', String(status.processId)],
+    ['data', status.dataFolder],
+  ];
+  return lines.map(([key, value]) => `${`${key}:`.padEnd(14)}${printable(value)}\n`).join('');
+}
+
+/** `hearsay engine ls`. */
+export function engineListTable(engines: readonly {source: string; version: string; command: string}[]): string {
+  return table(engines, [
+    {title: 'VERSION', cell: engine => engine.version},
+    {title: 'SOURCE', cell: engine => engine.source},
+    {title: 'COMMAND', cell: engine => engine.command},
+  ]);
+}
+
+/** What the columns have no room for, one line each: why something is broken, unusable, or not admitted. */
+export function engineNotes(engines: readonly EngineReport[]): string {
+  return notes(engines.map(engine => [engine.name, engine.failure]));
+}
+
+export function modelNotes(models: readonly ModelReport[]): string {
+  const conflict = 'other nodes have a different model of this name; ask for it by its id or by name@node';
+  return notes(models.map(model => [model.name, model.problem ?? (model.conflict ? conflict : undefined)]));
+}
+
+export function nodeNotes(nodes: readonly NodeReport[]): string {
+  return notes(nodes.map(node => [node.name || shortNode(node.id), node.note]));
+}
+
+/**
+ * Text from other machines without what a terminal would obey: control characters, and marks that turn the direction of
+ * writing.
+ */
+export function printable(text: string): string {
+  return text.replaceAll(/\p{C}/gu, '?');
+}
+
+interface Column<Row> {
+  readonly title: string;
+  readonly cell: (row: Row) => string;
+}
+
+function table<Row>(rows: readonly Row[], columns: readonly Column<Row>[]): string {
+  const lines = [
+    columns.map(column => column.title),
+    ...rows.map(row => columns.map(column => printable(column.cell(row)))),
+  ];
+  const widths = columns.map((_, index) => Math.max(...lines.map(cells => cells[index]?.length ?? 0)));
+  return lines
+    .map(
+      cells =>
+        `${cells
+          .map((cell, i) => cell.padEnd((widths[i] ?? 0) + 4))
+          .join('')
+          .trimEnd()}\n`,
+    )
+    .join('');
+}
+
+function started(engine: EngineReport): string {
+  if (engine.state !== 'ready') return engine.state;
+  return engine.startedSecondsAgo === undefined ? '-' : formatAgo(engine.startedSecondsAgo);
+}
+
+/** A busy engine is not unloaded, whatever its keep-alive; only an idle one without an end stays for ever. */
+function until(engine: EngineReport): string {
+  if (engine.state !== 'ready') return '-';
+  if (engine.untilSeconds !== undefined) return formatFromNow(engine.untilSeconds);
+  return engine.busy > 0 ? 'in use' : 'Forever';
+}
+
+function modelStatus(model: ModelReport): string {
+  if (model.problem !== undefined) return 'unusable';
+  const stored = model.hashed === undefined ? 'stored' : `hashing ${Math.floor(model.hashed * 100)}%`;
+  const words = [
+    model.status === 'unloaded' ? stored : model.status,
+    model.conflict ? 'conflict' : '',
+    model.demo ? 'demo' : '',
+  ];
+  return words.filter(word => word !== '').join(', ');
+}
+
+function formatRoundTrip(ms: number): string {
+  return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
+}
+
+function memory({memoryFreeBytes, memoryTotalBytes}: NodeReport): string {
+  if (memoryTotalBytes === 0) return '-';
+  return `${formatBytes(memoryFreeBytes)} of ${formatBytes(memoryTotalBytes)} free`;
+}
+
+function notes(entries: readonly (readonly [name: string, text: string | undefined])[]): string {
+  return entries
+    .filter(([, text]) => text !== undefined && text !== '')
+    .map(([name, text = '']) => `${printable(name)}: ${text.split('\n').map(printable).join('\n    ')}\n`)
+    .join('');
+}

@@ -1,0 +1,51 @@
+import test from 'ava';
+import {storedModel} from '../../../test/support/engine-trial.ts';
+import {engineArguments, engineEnvironment} from './engine-arguments.ts';
+import type {EngineSettings} from './engine-arguments.ts';
+
+const settings: EngineSettings = {slots: 4, contextMax: 8192, threads: undefined, cacheRamMiB: 0, extraArguments: []};
+const chatModel = storedModel('Tiny Count', '/models/a.gguf', {contextMax: 2048});
+
+test('context, slots, cache, alias and address are always said', t => {
+  t.deepEqual(engineArguments(chatModel, settings, 4000), [
+    ...['-m', '/models/a.gguf', '--alias', 'Tiny Count', '--host', '127.0.0.1', '--port', '4000'],
+    ...['-c', '8192', '-np', '4', '--cache-ram', '0', '--no-ui', '--offline'],
+  ]);
+});
+
+test('a slot gets the context that the model was trained for, or less where the owner says so', t => {
+  const pool = (contextMax: number): string | undefined => {
+    const words = engineArguments({...chatModel, contextMax}, settings, 1);
+    return words[words.indexOf('-c') + 1];
+  };
+  t.deepEqual([pool(2048), pool(131_072), pool(0)], ['8192', '32768', '32768']);
+});
+
+test('only embedding and rerank models are started as such', t => {
+  t.true(engineArguments({...chatModel, capabilities: ['embeddings']}, settings, 1).includes('--embeddings'));
+  t.true(engineArguments({...chatModel, capabilities: ['rerank']}, settings, 1).includes('--rerank'));
+  t.false(engineArguments({...chatModel, capabilities: ['chat', 'embeddings']}, settings, 1).includes('--embeddings'));
+});
+
+test("the owner's own arguments come last", t => {
+  const words = engineArguments(chatModel, {...settings, threads: 3, extraArguments: ['-ngl', '0']}, 1);
+  t.deepEqual(words.slice(-4), ['-t', '3', '-ngl', '0']);
+});
+
+test('the child gets what it needs to run and no secrets', t => {
+  const inherited = {
+    PATH: '/bin',
+    CUDA_VISIBLE_DEVICES: '0',
+    HF_TOKEN: 'x',
+    LLAMA_ARG_PORT: '1',
+    LLAMA_API_KEY: 'old',
+    HOME: undefined,
+  };
+  t.deepEqual(engineEnvironment(inherited, 'key'), {
+    PATH: '/bin',
+    CUDA_VISIBLE_DEVICES: '0',
+    LLAMA_API_KEY: 'key',
+    GGML_NO_BACKTRACE: '1',
+    LLAMA_SERVER_ROUTER_PORT: '0',
+  });
+});

@@ -1,0 +1,72 @@
+import type {StoredModel} from '@hearsay/core';
+
+/** What one engine is started with, besides its model. */
+export interface EngineSettings {
+  readonly slots: number;
+  /** Most context of one slot, in tokens; a model that was trained for less gets less. */
+  readonly contextMax: number;
+  /** `-t`; undefined: llama-server's own choice. */
+  readonly threads: number | undefined;
+  readonly cacheRamMiB: number;
+  readonly extraArguments: readonly string[];
+}
+
+/**
+ * Everything that costs memory or opens a door is said explicitly: without `-c` and `-np` llama-server takes four times the
+ * trained context, without `--cache-ram` another 8 GiB. The owner's own arguments come last, so that they win.
+ */
+export function engineArguments(model: StoredModel, settings: EngineSettings, port: number): readonly string[] {
+  const {slots, threads, cacheRamMiB, extraArguments} = settings;
+  return [
+    ['-m', model.files[0], '--alias', model.names[0]],
+    ['--host', '127.0.0.1', '--port', String(port)],
+    ['-c', String(slots * slotContext(model, settings)), '-np', String(slots), '--cache-ram', String(cacheRamMiB)],
+    ['--no-ui', '--offline'],
+    threads === undefined ? [] : ['-t', String(threads)],
+    purposeArguments(model),
+    extraArguments,
+  ].flat();
+}
+
+/** Context of one slot, in tokens. */
+export function slotContext({contextMax}: StoredModel, settings: EngineSettings): number {
+  return contextMax > 0 ? Math.min(contextMax, settings.contextMax) : settings.contextMax;
+}
+
+function purposeArguments({capabilities}: StoredModel): readonly string[] {
+  if (capabilities.includes('chat') || capabilities.includes('completion')) return [];
+  if (capabilities.includes('rerank')) return ['--rerank'];
+  return capabilities.includes('embeddings') ? ['--embeddings'] : [];
+}
+
+/** Where to find programs, libraries, devices and the user's folders: all that llama-server needs of this process. */
+const passedOn: RegExp = new RegExp(
+  `^(?:${[
+    'PATH|HOME|USER|LANG|LC_.*|TZ|TMPDIR|TEMP|TMP|XDG_.*',
+    'SYSTEMROOT|SYSTEMDRIVE|WINDIR|COMSPEC|PATHEXT|USERPROFILE|APPDATA|LOCALAPPDATA|PROGRAM.*',
+    'LD_.*|DYLD_.*|NIX_.*|OMP_.*|KMP_.*|GGML_.*',
+    'CUDA_.*|NVIDIA_.*|HIP_.*|ROCR_.*|ROCM_.*|HSA_.*|GPU_.*|VK_.*|MESA_.*|ONEAPI_.*|SYCL_.*|ZE_.*|ZES_.*|METAL_.*|MTL_.*',
+  ].join('|')})$`,
+  'iu',
+);
+
+/**
+ * The child's environment. Names that are not listed stay here: they may be secrets, or `LLAMA_ARG_…`, which would change the
+ * meaning of our arguments.
+ */
+export function engineEnvironment(
+  inherited: Readonly<Record<string, string | undefined>>,
+  apiKey: string,
+): Record<string, string> {
+  const passed = Object.entries(inherited).flatMap(([name, value]) =>
+    value !== undefined && passedOn.test(name) ? [[name, value] as const] : [],
+  );
+  return {
+    ...Object.fromEntries(passed),
+    LLAMA_API_KEY: apiKey,
+    // With gdb installed a crash would first run it for a backtrace.
+    GGML_NO_BACKTRACE: '1',
+    // Child mode: it exits when its stdin closes, so also when this process is killed, and says on stdout when it is ready.
+    LLAMA_SERVER_ROUTER_PORT: '0',
+  };
+}

@@ -1,0 +1,122 @@
+import {spawn} from 'node:child_process';
+import type {ChildProcessByStdio} from 'node:child_process';
+import type {Readable, Writable} from 'node:stream';
+import {describeError} from '@hearsay/core';
+import type {Environment} from '@hearsay/core';
+import {judgeExit} from './judge-exit.ts';
+import type {EngineExit} from './judge-exit.ts';
+import {removePidFile, writePidFile} from './pid-files.ts';
+import {signalGroup} from './signal-group.ts';
+import {TextTail} from './text-tail.ts';
+import {within} from './within.ts';
+
+export interface ProcessOptions {
+  readonly command: string;
+  readonly arguments: readonly string[];
+  readonly variables: Readonly<Record<string, string>>;
+  /** Paths that must not appear in the reason of its end. */
+  readonly files: readonly string[];
+  readonly runFolder: string;
+  /** The process says by itself that it is ready. Only a hint: llama-server may stop to say it. */
+  readonly saysReady: () => void;
+}
+
+type Child = ChildProcessByStdio<Writable, Readable, Readable>;
+
+/** Lines of stderr kept as the reason of a failure (R87). */
+const stderrLinesMax = 20;
+
+/** How long an exit waits for its last lines: a grandchild that keeps stderr open must not keep the exit secret. */
+const lastLinesWithinMs = 500;
+
+/** One operating system process in its own group, which ends with this process, however that ends. */
+export class EngineProcess {
+  /** Resolves once, when the process is gone and its pid file too. Never rejects. */
+  readonly exited: Promise<EngineExit>;
+  readonly #options: ProcessOptions;
+  readonly #environment: Environment;
+  readonly #child: Child;
+  readonly #stderr = new TextTail(stderrLinesMax);
+  #isOver = false;
+  #noted: Promise<void> = Promise.resolve();
+
+  constructor(options: ProcessOptions, environment: Environment) {
+    this.#options = options;
+    this.#environment = environment;
+    this.#child = spawn(options.command, options.arguments, {
+      env: options.variables,
+      detached: true, // its own process group; as a child it is still ours
+      stdio: ['pipe', 'pipe', 'pipe'],
+      windowsHide: true,
+    });
+    this.#child.stdin.on('error', () => {}); // nothing is written: the pipe only has to be open as long as we live
+    this.#child.stderr.on('data', (bytes: Uint8Array) => this.#stderr.push(bytes));
+    this.#child.stdout.on('data', readyLine(options.saysReady));
+    this.exited = this.#live();
+    this.note();
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  /** Writes down the command line, again when a wrapper script may have become llama-server. */
+  note(): void {
+    const {pid} = this;
+    if (pid === undefined || this.#isOver) return;
+    this.#noted = this.#noted
+      .then(() => writePidFile(this.#options.runFolder, pid))
+      .catch((error: unknown) => {
+        const fields = {pid, error: describeError(error)};
+        this.#environment.log('warn', 'cannot note an engine; after a crash of hearsay it would not be found', fields);
+      });
+  }
+
+  signal(name: 'SIGTERM' | 'SIGKILL'): void {
+    if (this.pid !== undefined && !this.#isOver) signalGroup(this.pid, name);
+  }
+
+  async #live(): Promise<EngineExit> {
+    const closed = new Promise<void>(resolve => void this.#child.once('close', () => resolve()));
+    const status = await exitStatus(this.#child);
+    this.#isOver = true;
+    if (status instanceof Error) return judgeStart(this.#options.command, status);
+    await within(this.#environment.clock, lastLinesWithinMs, closed);
+    await this.#noted;
+    if (this.pid !== undefined) await removePidFile(this.#options.runFolder, this.pid);
+    return judgeExit({...status, lines: this.#stderr.lines(), files: this.#options.files});
+  }
+}
+
+interface ExitStatus {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+function exitStatus(child: Child): Promise<ExitStatus | Error> {
+  return new Promise(resolve => {
+    child.once('exit', (code, signal) => resolve({code, signal}));
+    child.on('error', error => {
+      if (child.pid === undefined) resolve(error); // else it is about a signal, and the process lives
+    });
+  });
+}
+
+function judgeStart(command: string, error: Error): EngineExit {
+  const isMissing = 'code' in error && (error.code === 'ENOENT' || error.code === 'EACCES');
+  return {
+    reason: `cannot start ${command.replace(/^.*[/\\]/u, '')}: ${error.message.replace(command, '').trim()}`,
+    lines: [],
+    final: isMissing,
+    portTaken: false,
+  };
+}
+
+/** Finds the line by which llama-server in child mode says so on stdout. */
+function readyLine(found: () => void): (bytes: Uint8Array) => void {
+  const tail = new TextTail(1);
+  return bytes => {
+    tail.push(bytes);
+    if (tail.lines().some(line => line.startsWith('cmd_child_to_router:state:{"state":"ready"'))) found();
+  };
+}

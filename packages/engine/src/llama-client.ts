@@ -1,0 +1,153 @@
+import {Agent, request as startRequest} from 'node:http';
+import type {ClientRequest, IncomingMessage} from 'node:http';
+import type {Endpoint, Fault, WorkResponse} from '@hearsay/core';
+
+/** One request to a llama-server, under way. */
+export interface Call {
+  /** The head, and the body as it comes. Rejects when no head came. */
+  readonly response: Promise<WorkResponse>;
+  /** Resolves when nothing of the call is under way any more: the answer is whole, or its socket is closed. */
+  closed(): Promise<void>;
+}
+
+export interface LlamaClientOptions {
+  readonly port: number;
+  readonly apiKey: string;
+  /** Makes the fault for a call whose connection broke; may wait until it is known how the process died. */
+  readonly explain: (cause: unknown) => Promise<Fault>;
+}
+
+interface Message {
+  readonly path: string;
+  /** A POST when there is one. */
+  readonly body?: Uint8Array;
+  /** On a connection of its own. */
+  readonly fresh?: boolean;
+}
+
+interface Exchange {
+  readonly request: ClientRequest;
+  readonly head: Promise<IncomingMessage>;
+  readonly closed: Promise<void>;
+}
+
+/**
+ * Speaks HTTP to one llama-server child. Connections are kept, because every request goes to the same place; there is no time
+ * limit, because a long prompt is silent for minutes and a child that died closes its sockets.
+ */
+export class LlamaClient {
+  readonly #options: LlamaClientOptions;
+  readonly #agent = new Agent({keepAlive: true});
+  readonly #stopped = new AbortController();
+
+  constructor(options: LlamaClientOptions) {
+    this.#options = options;
+  }
+
+  /** Sends the body as it is; nothing of the client's own headers goes along. */
+  post(endpoint: Endpoint, body: Uint8Array, signal: AbortSignal): Call {
+    let exchange = this.#send({path: endpoint, body}, signal);
+    const head = exchange.head.catch(async (cause: unknown) => {
+      // llama-server closes an idle connection after 5 s or 100 requests, perhaps just while we write to it. It has not
+      // read the request then, so this is no second run.
+      const wasStale = exchange.request.reusedSocket && isReset(cause) && !this.#isOver(signal);
+      if (!wasStale) throw cause;
+      await exchange.closed;
+      exchange = this.#send({path: endpoint, body, fresh: true}, signal);
+      return exchange.head;
+    });
+    return {
+      response: this.#respond(head, signal),
+      closed: async () => {
+        await head.catch(() => undefined);
+        await exchange.closed;
+      },
+    };
+  }
+
+  /** The status of a GET; undefined when nobody answered within the signal's time. */
+  async status(path: string, signal: AbortSignal): Promise<number | undefined> {
+    try {
+      const response = await this.#send({path}, signal).head;
+      response.resume();
+      return response.statusCode;
+    } catch {
+      return undefined; // not listening yet, or gone; the process itself tells which
+    }
+  }
+
+  /** Cuts every call: llama-server does not end while one is open. */
+  destroy(): void {
+    this.#stopped.abort();
+    this.#agent.destroy();
+  }
+
+  async #respond(head: Promise<IncomingMessage>, signal: AbortSignal): Promise<WorkResponse> {
+    try {
+      const response = await head;
+      return {
+        status: response.statusCode ?? 0,
+        contentType: response.headers['content-type'] ?? 'application/octet-stream',
+        body: this.#chunks(response, signal),
+        record: () => undefined,
+      };
+    } catch (cause) {
+      signal.throwIfAborted();
+      throw await this.#options.explain(cause);
+    }
+  }
+
+  async *#chunks(response: IncomingMessage, signal: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
+    try {
+      for await (const chunk of response) {
+        const bytes: Uint8Array = chunk;
+        yield bytes;
+      }
+    } catch (cause) {
+      signal.throwIfAborted();
+      throw await this.#options.explain(cause);
+    }
+    signal.throwIfAborted();
+    if (!response.complete) throw await this.#options.explain(new Error('the answer was cut'));
+  }
+
+  #send({path, body, fresh = false}: Message, signal: AbortSignal): Exchange {
+    const {port, apiKey} = this.#options;
+    const headers = {
+      authorization: `Bearer ${apiKey}`,
+      ...(body === undefined ? {} : {'content-type': 'application/json', 'content-length': body.byteLength}),
+    };
+    const method = body === undefined ? 'GET' : 'POST';
+    const agent = fresh ? false : this.#agent;
+    const request = startRequest({host: '127.0.0.1', port, method, path, headers, agent});
+    const head = Promise.withResolvers<IncomingMessage>();
+    const closed = Promise.withResolvers<void>();
+    let response: IncomingMessage | undefined;
+    // The response is destroyed where there is one: destroying only the request would let the rest of it be read first.
+    const cut = (): void => void (response ?? request).destroy(new Error('the call was ended'));
+    const signals = [signal, this.#stopped.signal];
+    for (const each of signals) each.addEventListener('abort', cut, {once: true});
+    request.on('response', message => {
+      response = message;
+      message.on('error', () => {}); // whoever reads the body gets it too; if nobody reads, it must not end the daemon
+      head.resolve(message);
+    });
+    request.on('error', error => head.reject(error));
+    request.on('close', () => {
+      for (const each of signals) each.removeEventListener('abort', cut);
+      head.reject(new Error('the connection was closed'));
+      closed.resolve();
+    });
+    if (this.#isOver(signal)) cut();
+    request.end(body);
+    return {request, head: head.promise, closed: closed.promise};
+  }
+
+  #isOver(signal: AbortSignal): boolean {
+    return signal.aborted || this.#stopped.signal.aborted;
+  }
+}
+
+function isReset(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
+}

@@ -1,0 +1,165 @@
+import {once} from 'node:events';
+import {createServer} from 'node:net';
+import {describeError, Fault} from '@hearsay/core';
+import type {Endpoint, Environment, StoredModel} from '@hearsay/core';
+import {engineArguments, engineEnvironment} from './engine-arguments.ts';
+import type {EngineSettings} from './engine-arguments.ts';
+import {EngineProcess} from './engine-process.ts';
+import type {EngineExit} from './judge-exit.ts';
+import {LlamaClient} from './llama-client.ts';
+import type {Call} from './llama-client.ts';
+import {within} from './within.ts';
+
+/** How engines are started on this machine. */
+export interface LaunchSettings {
+  readonly command: string;
+  readonly leadingArguments: readonly string[];
+  readonly runFolder: string;
+  /** The variables that the child's own are chosen from. */
+  readonly variables: Readonly<Record<string, string | undefined>>;
+  /** A port that is free now; replaced only by tests. */
+  readonly choosePort?: () => Promise<number>;
+}
+
+/** Ports tried for one start; each can only be lost to a process that binds it within milliseconds. */
+const portTriesMax = 5;
+
+/** First and longest pause between two looks: a toy is ready in 20 ms, a large model loads for minutes. */
+const probeMsMin = 10;
+const probeMsMax = 250;
+
+/** A look that takes longer is given up and repeated: the process is stopped, or starved while it loads. */
+const probeTimeoutMs = 2_000;
+
+/** How long a broken connection waits for the news that its process died, which is the better reason. */
+const deathNewsWithinMs = 500;
+
+/** One llama-server with its HTTP door, from the choice of its port until it is gone. */
+export class LlamaServer {
+  /** Resolves once, when no process of it is left. Never rejects. */
+  readonly exited: Promise<EngineExit>;
+  readonly #launch: LaunchSettings;
+  readonly #environment: Environment;
+  readonly #apiKey: string;
+  #process: EngineProcess | undefined;
+  #client: LlamaClient | undefined;
+  #lookNow = (): void => {};
+  #exit: EngineExit | undefined;
+  #stopReason: string | undefined;
+
+  constructor(model: StoredModel, settings: EngineSettings, launch: LaunchSettings, environment: Environment) {
+    this.#launch = launch;
+    this.#environment = environment;
+    this.#apiKey = Buffer.from(environment.random.bytes(24)).toString('base64url');
+    this.exited = this.#live(model, settings);
+  }
+
+  get processId(): number | undefined {
+    return this.#process?.pid;
+  }
+
+  /** True when it answers; false when it is gone before that. */
+  async ready(): Promise<boolean> {
+    const {clock} = this.#environment;
+    for (let pauseMs = probeMsMin; this.#exit === undefined; pauseMs = Math.min(probeMsMax, pauseMs * 1.5)) {
+      if (await this.#answers()) {
+        this.#process?.note();
+        return true;
+      }
+      const {promise, resolve} = Promise.withResolvers<void>();
+      this.#lookNow = resolve;
+      await within(clock, pauseMs, Promise.race([this.exited, promise]));
+    }
+    return false;
+  }
+
+  /** Sends a request; only after `ready()`. */
+  call(endpoint: Endpoint, body: Uint8Array, signal: AbortSignal): Call {
+    if (this.#client === undefined) throw new Fault('INTERNAL', 'an engine was called before it was ready');
+    return this.#client.post(endpoint, body, signal);
+  }
+
+  /** Cuts what still runs, because llama-server does not end while a client is there, and asks it to go. */
+  terminate(reason: string): void {
+    this.#stopReason ??= reason;
+    this.#client?.destroy();
+    this.#process?.signal('SIGTERM');
+  }
+
+  kill(): void {
+    this.#process?.signal('SIGKILL');
+  }
+
+  async #live(model: StoredModel, settings: EngineSettings): Promise<EngineExit> {
+    try {
+      this.#exit = await this.#liveOnSomePort(model, settings);
+    } catch (error) {
+      const reason = `cannot start llama-server: ${describeError(error)}`;
+      this.#exit = {reason, lines: [], final: false, portTaken: false};
+    }
+    this.#client?.destroy();
+    return this.#exit;
+  }
+
+  async #liveOnSomePort(model: StoredModel, settings: EngineSettings): Promise<EngineExit> {
+    const {command, leadingArguments, runFolder, variables, choosePort = freePort} = this.#launch;
+    for (let tries = 1; ; tries += 1) {
+      const port = await choosePort();
+      if (this.#stopReason !== undefined) {
+        return {reason: this.#stopReason, lines: [], final: false, portTaken: false};
+      }
+      this.#client = new LlamaClient({port, apiKey: this.#apiKey, explain: cause => this.#explain(model, cause)});
+      this.#process = new EngineProcess(
+        {
+          command,
+          arguments: [...leadingArguments, ...engineArguments(model, settings, port)],
+          variables: engineEnvironment(variables, this.#apiKey),
+          files: model.files,
+          runFolder,
+          saysReady: () => this.#lookNow(),
+        },
+        this.#environment,
+      );
+      const exit = await this.#process.exited;
+      if (!exit.portTaken || tries === portTriesMax || this.#stopReason !== undefined) return exit;
+    }
+  }
+
+  /** Our key is asked for too: if the port was lost, whoever has it now may also answer /health. */
+  async #answers(): Promise<boolean> {
+    using limit = this.#limit(probeTimeoutMs);
+    if ((await this.#client?.status('/health', limit.signal)) !== 200) return false;
+    const status = await this.#client?.status('/props', limit.signal);
+    return status !== undefined && status !== 401 && status !== 403;
+  }
+
+  #limit(ms: number): Disposable & {readonly signal: AbortSignal} {
+    const controller = new AbortController();
+    const timer = this.#environment.clock.after(ms, () => controller.abort());
+    return {signal: controller.signal, [Symbol.dispose]: () => timer[Symbol.dispose]()};
+  }
+
+  async #explain(model: StoredModel, cause: unknown): Promise<Fault> {
+    if (this.#stopReason === undefined) await within(this.#environment.clock, deathNewsWithinMs, this.exited);
+    const reason = this.#stopReason ?? this.#exit?.reason ?? `the connection to it broke: ${describeError(cause)}`;
+    return engineFailed(model, reason, cause);
+  }
+}
+
+/** The fault that a request gets when its engine could not serve it. */
+export function engineFailed(model: StoredModel, reason: string, cause?: unknown): Fault {
+  const [name] = model.names;
+  return new Fault('ENGINE_FAILED', `the engine of ${name} failed: ${reason}`, {cause, details: {model: name, reason}});
+}
+
+/** Chosen here and passed on, because llama-server tells a port that it chose itself only after loading the model. */
+async function freePort(): Promise<number> {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Fault('INTERNAL', 'the system chose no port');
+  return address.port;
+}

@@ -1,0 +1,52 @@
+import {mkdir, readdir, readFile, rm, writeFile} from 'node:fs/promises';
+import {join} from 'node:path';
+import type {Environment} from '@hearsay/core';
+import {processIdentity} from './process-identity.ts';
+import {signalGroup} from './signal-group.ts';
+
+/** How long a killed orphan may take to go; one that the kernel holds is left and named in the log. */
+const goneWithinMs = 2_000;
+
+const pidFile: RegExp = /^engine-(?<pid>[1-9]\d{0,9})\.pid$/u;
+
+/** Notes a child, so that the next daemon finds it if this one cannot stop it. Called again when its command line has changed. */
+export async function writePidFile(runFolder: string, pid: number): Promise<void> {
+  const identity = await processIdentity(pid);
+  if (identity !== undefined) await writeFile(pidPath(runFolder, pid), identity, {mode: 0o600});
+}
+
+export async function removePidFile(runFolder: string, pid: number): Promise<void> {
+  await rm(pidPath(runFolder, pid), {force: true});
+}
+
+/**
+ * Makes the run folder and ends the engines that a killed daemon left in it (R81). A process is touched only when it started at
+ * the noted time with the noted command line: its id alone may belong to somebody else by now.
+ */
+export async function reapOrphans(runFolder: string, environment: Environment): Promise<void> {
+  await mkdir(runFolder, {recursive: true, mode: 0o700});
+  for (const name of await readdir(runFolder)) {
+    const pid = Number(pidFile.exec(name)?.groups?.['pid']);
+    if (Number.isNaN(pid)) continue;
+    const noted = await readFile(join(runFolder, name), 'utf8');
+    if (noted !== '' && noted === (await processIdentity(pid))) await reap(pid, noted, environment);
+    await removePidFile(runFolder, pid);
+  }
+}
+
+async function reap(pid: number, identity: string, {clock, log}: Environment): Promise<void> {
+  signalGroup(pid, 'SIGKILL');
+  const limitMs = clock.monotonicMs() + goneWithinMs;
+  while ((await processIdentity(pid)) === identity) {
+    if (clock.monotonicMs() > limitMs) {
+      log('error', 'an engine of an earlier run cannot be ended; it still holds its memory', {pid});
+      return;
+    }
+    await clock.sleep(10);
+  }
+  log('warn', 'ended an engine that an earlier run had left behind', {pid});
+}
+
+function pidPath(runFolder: string, pid: number): string {
+  return join(runFolder, `engine-${pid}.pid`);
+}

@@ -1,0 +1,65 @@
+import {Fault} from '@hearsay/core';
+import type {Endpoint, Reservation, WorkResponse} from '@hearsay/core';
+import {abortable} from './abortable.ts';
+import type {Call} from './llama-client.ts';
+import type {LlamaServer} from './llama-server.ts';
+import type {Slot} from './slots.ts';
+
+/** What a reservation needs of the engine it belongs to. */
+export interface SlotOwner {
+  /** Waits until the engine is ready; starts it when it is stopped. Throws ENGINE_FAILED when it is broken. */
+  ready(signal: AbortSignal): Promise<LlamaServer>;
+  giveBack(reservation: SlotReservation): void;
+}
+
+/** A slot, or a place in the line for one, from `reserve` until it is disposed. */
+export class SlotReservation implements Reservation {
+  readonly kind = 'accepted';
+  readonly slot: Slot;
+  readonly #owner: SlotOwner;
+  readonly #end = new AbortController();
+  #isUsed = false;
+  #call: Call | undefined;
+  #disposal: Promise<void> | undefined;
+
+  constructor(slot: Slot, owner: SlotOwner) {
+    this.slot = slot;
+    this.#owner = owner;
+  }
+
+  /** True until its request was sent or given up: the engine is needed for it. */
+  get isPending(): boolean {
+    return this.#call === undefined && !this.#end.signal.aborted;
+  }
+
+  async run(
+    {endpoint, body}: {readonly endpoint: Endpoint; readonly body: Uint8Array},
+    signal: AbortSignal,
+  ): Promise<WorkResponse> {
+    if (this.#isUsed) throw new Fault('INTERNAL', 'a reservation runs one request only');
+    this.#isUsed = true;
+    const either = AbortSignal.any([signal, this.#end.signal]);
+    await abortable(this.slot.granted, either);
+    const server = await this.#owner.ready(either);
+    either.throwIfAborted();
+    this.#call = server.call(endpoint, body, either);
+    return this.#call.response;
+  }
+
+  /** Ends what it waits for or runs with this fault. The slot stays taken until it is disposed. */
+  fail(fault: Fault): void {
+    this.#end.abort(fault);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#disposal ??= this.#dispose();
+    return this.#disposal;
+  }
+
+  /** The slot is free only when the socket is closed: that is what tells llama-server to stop. */
+  async #dispose(): Promise<void> {
+    this.fail(new Fault('CANCELLED', 'the slot was given back before its request had ended'));
+    await this.#call?.closed();
+    this.#owner.giveBack(this);
+  }
+}

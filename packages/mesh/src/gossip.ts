@@ -1,0 +1,149 @@
+import {gossipsub, TopicValidatorResult} from '@libp2p/gossipsub';
+import type {GossipSub, GossipSubComponents, Message} from '@libp2p/gossipsub';
+import type {Connection, PeerId, Stream, StreamHandler, Topology} from '@libp2p/interface';
+import {decodeSignedRecord, encodeSignedRecord, recordBytesMax} from '@hearsay/core';
+import type {NodeId, SignedRecord, Verdict} from '@hearsay/core';
+import type {Admissions} from './admission.ts';
+import {isSigned, nodeIdOf} from './identity.ts';
+
+type Registrar = GossipSubComponents['registrar'];
+
+/** Room for one record and for what libp2p puts around it (subscriptions and mesh upkeep of many peers). */
+const rpcBytesMax = 64 * 1024;
+
+/** Bytes that wait for one slow peer; it gets the rest by exchange. */
+const outboundBytesMax = 4 * 1024 * 1024;
+
+/** Checked by the caller against everything it knows; called only with records that are really signed. */
+export type Judge = (record: SignedRecord, from: NodeId) => Verdict;
+
+/** Spreads records to all admitted peers at once. gossipsub has no history: what a newcomer missed, the exchange brings. */
+export class Gossip {
+  readonly #topic: string;
+  readonly #admissions: Admissions;
+  readonly #topologies = new Set<Topology>();
+  #pubsub: GossipSub | undefined;
+
+  constructor(mesh: string, admissions: Admissions) {
+    this.#topic = `/hearsay/records/1/${mesh}`;
+    this.#admissions = admissions;
+  }
+
+  /** For createLibp2p: gossipsub that meets admitted peers only. */
+  service(): (components: GossipSubComponents) => GossipSub {
+    const create = gossipsub({
+      globalSignaturePolicy: 'StrictSign',
+      allowPublishToZeroTopicPeers: true,
+      emitSelf: false,
+      floodPublish: true,
+      doPX: false,
+      allowedTopics: [this.#topic],
+      maxInboundDataLength: rpcBytesMax,
+      maxOutboundBufferSize: outboundBytesMax,
+      // The default gives more than ten nodes behind one address such a score that they get nothing, without an error.
+      scoreParams: {IPColocationFactorWeight: 0},
+    });
+    return components =>
+      create({
+        privateKey: components.privateKey,
+        peerId: components.peerId,
+        peerStore: components.peerStore,
+        connectionManager: components.connectionManager,
+        logger: components.logger,
+        registrar: this.#admittedOnly(components.registrar),
+      });
+  }
+
+  /** Joins the topic. `subscribed` is called when a peer has joined too: from then on gossip reaches it. */
+  start(pubsub: GossipSub, judge: Judge, subscribed: (node: NodeId) => void): void {
+    this.#pubsub = pubsub;
+    pubsub.topicValidators.set(this.#topic, (from, message) => this.#validate(from, message, judge));
+    pubsub.addEventListener('subscription-change', ({detail}) => {
+      const joined = detail.subscriptions.some(({topic, subscribe}) => subscribe && topic === this.#topic);
+      if (joined) subscribed(nodeIdOf(detail.peerId));
+    });
+    pubsub.subscribe(this.#topic);
+  }
+
+  async publish(record: SignedRecord): Promise<void> {
+    await this.#pubsub?.publish(this.#topic, encodeSignedRecord(record));
+  }
+
+  /** gossipsub loses a peer when the connection that it used ends, even if there is another one. */
+  moved(peer: PeerId, connection: Connection): void {
+    for (const topology of this.#topologies) {
+      void topology.onDisconnect?.(peer);
+      void topology.onConnect?.(peer, connection);
+    }
+  }
+
+  async #validate(from: PeerId, message: Message, judge: Judge): Promise<TopicValidatorResult> {
+    const giver = nodeIdOf(from);
+    if (message.type !== 'signed' || message.data.length > recordBytesMax) return TopicValidatorResult.Reject;
+    if (!this.#admissions.isAdmitted(giver)) return TopicValidatorResult.Ignore;
+    let record: SignedRecord;
+    try {
+      record = decodeSignedRecord(message.data);
+    } catch {
+      return TopicValidatorResult.Reject;
+    }
+    // By gossip a node speaks for itself only (law 5); records of others travel by exchange, with their age.
+    if (record.node !== nodeIdOf(message.from) || !(await isSigned(record))) return TopicValidatorResult.Reject;
+    switch (judge(record, giver)) {
+      case 'accept':
+        return TopicValidatorResult.Accept;
+      case 'ignore':
+        return TopicValidatorResult.Ignore;
+      case 'reject':
+        return TopicValidatorResult.Reject;
+    }
+  }
+
+  /** gossipsub would talk to every libp2p node that connects; behind this it hears of a peer once that is admitted (law 8). */
+  #admittedOnly(registrar: Registrar): Registrar {
+    const wrapped = new Map<string, Topology>();
+    return {
+      getProtocols: () => registrar.getProtocols(),
+      handle: (protocol, handler, options) => registrar.handle(protocol, this.#guardHandler(handler), options),
+      unhandle: (protocol, options) => registrar.unhandle(protocol, options),
+      getHandler: protocol => registrar.getHandler(protocol),
+      use: (protocol, middleware) => registrar.use(protocol, middleware),
+      unuse: protocol => registrar.unuse(protocol),
+      getMiddleware: protocol => registrar.getMiddleware(protocol),
+      register: async (protocol, topology, options) => {
+        const guarded = this.#guardTopology(topology);
+        this.#topologies.add(guarded);
+        const id = await registrar.register(protocol, guarded, options);
+        wrapped.set(id, guarded);
+        return id;
+      },
+      unregister: id => {
+        const guarded = wrapped.get(id);
+        if (guarded !== undefined) this.#topologies.delete(guarded);
+        wrapped.delete(id);
+        registrar.unregister(id);
+      },
+      getTopologies: protocol => registrar.getTopologies(protocol),
+    };
+  }
+
+  #guardHandler(handler: StreamHandler): StreamHandler {
+    return async (stream: Stream, connection: Connection) => {
+      // The peer may have admitted us a moment before we admit it.
+      if (await this.#admissions.decided(nodeIdOf(connection.remotePeer))) await handler(stream, connection);
+      else stream.abort(new Error('not admitted'));
+    };
+  }
+
+  #guardTopology(topology: Topology): Topology {
+    return {
+      notifyOnLimitedConnection: topology.notifyOnLimitedConnection ?? false,
+      onConnect: async (peer, connection) => {
+        if (await this.#admissions.decided(nodeIdOf(peer))) await topology.onConnect?.(peer, connection);
+      },
+      onDisconnect: async peer => {
+        await topology.onDisconnect?.(peer);
+      },
+    };
+  }
+}

@@ -1,0 +1,72 @@
+import {mkdir, readFile, writeFile} from 'node:fs/promises';
+import {dirname} from 'node:path';
+import {generateKeyPair, privateKeyFromProtobuf, privateKeyToProtobuf} from '@libp2p/crypto/keys';
+import type {Ed25519PrivateKey, PeerId} from '@libp2p/interface';
+import {peerIdFromString} from '@libp2p/peer-id';
+import {Fault, recordContext} from '@hearsay/core';
+import type {NodeId, SignedRecord} from '@hearsay/core';
+import {concat} from 'uint8arrays/concat';
+
+/**
+ * The node's key, which is its identity for ever: made at the first start, readable by its owner only. A file that cannot
+ * be used is never replaced, because the other nodes know this node by it.
+ */
+export async function loadIdentity(file: string): Promise<Ed25519PrivateKey> {
+  const kept = await readIdentity(file);
+  if (kept !== undefined) return kept;
+  const key = await generateKeyPair('Ed25519');
+  try {
+    await mkdir(dirname(file), {recursive: true, mode: 0o700});
+    await writeFile(file, privateKeyToProtobuf(key), {mode: 0o600, flag: 'wx'});
+    return key;
+  } catch (cause) {
+    // Another process may have been quicker: then its key is the one that counts.
+    const winner = isSystemError(cause, 'EEXIST') ? await readIdentity(file) : undefined;
+    if (winner !== undefined) return winner;
+    throw new Fault('BAD_CONFIG', `cannot write the node's key to ${file}; make its folder writable`, {cause});
+  }
+}
+
+async function readIdentity(file: string): Promise<Ed25519PrivateKey | undefined> {
+  let bytes: Uint8Array;
+  try {
+    bytes = await readFile(file);
+  } catch (cause) {
+    if (isSystemError(cause, 'ENOENT')) return undefined;
+    throw new Fault('BAD_CONFIG', `cannot read the node's key in ${file}; check its owner and mode`, {cause});
+  }
+  const advice = 'restore it from a backup, or delete it to start as a new node that the others do not know yet';
+  try {
+    const key = privateKeyFromProtobuf(bytes);
+    if (key.type === 'Ed25519') return key;
+  } catch (cause) {
+    throw new Fault('BAD_CONFIG', `the node's key in ${file} is damaged; ${advice}`, {cause});
+  }
+  throw new Fault('BAD_CONFIG', `the node's key in ${file} is not an ed25519 key; ${advice}`);
+}
+
+function isSystemError(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
+}
+
+/** Node ids are peer ids as text. They come from the handshake or from a decoder, so they are proven or at least well formed. */
+export function nodeIdOf(peer: PeerId): NodeId {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- This is the parser of the brand.
+  return peer.toString() as NodeId;
+}
+
+/** Signs a payload as the node that owns the key. */
+export async function signRecord(key: Ed25519PrivateKey, node: NodeId, payload: Uint8Array): Promise<SignedRecord> {
+  return {node, payload, signature: await key.sign(concat([recordContext, payload]))};
+}
+
+/** True when the node that the record names has really signed it. Never throws, whatever the bytes are. */
+export async function isSigned({node, payload, signature}: SignedRecord): Promise<boolean> {
+  try {
+    const peer = peerIdFromString(node);
+    if (peer.type !== 'Ed25519') return false;
+    return await peer.publicKey.verify(concat([recordContext, payload]), signature);
+  } catch {
+    return false; // neither a node id nor a signature that the library can read
+  }
+}

@@ -1,0 +1,226 @@
+import {createHash} from 'node:crypto';
+import {BlockList} from 'node:net';
+import {networkInterfaces} from 'node:os';
+import {peerIdFromString} from '@libp2p/peer-id';
+import {multiaddr} from '@multiformats/multiaddr';
+import type {Multiaddr} from '@multiformats/multiaddr';
+import multicastDns from 'multicast-dns';
+import type {MulticastDNS, QueryPacket, ResponsePacket} from 'multicast-dns';
+import {describeError} from '@hearsay/core';
+import type {Environment, NodeId} from '@hearsay/core';
+import {hostPortOf} from './addresses.ts';
+import {nodeIdOf} from './identity.ts';
+
+/** Interfaces come and go without a notice that Node could give. */
+const rescanMs = 3000;
+
+/** A socket loses its membership when its interface is made anew under the same address (suspend, a new DHCP lease). */
+const socketAgeMsMax = 60_000;
+
+/** First questions, since start: the first packets after an interface came up are often lost. */
+const firstQueriesMs = [0, 400, 1200, 3000] as const;
+const queryMs = 5000;
+
+/** One multicast answer serves everybody who has just asked, so that many nodes do not answer many times each. */
+const answerGapMs = 250;
+
+/** More addresses than this in one answer would not fit a packet, and nobody listens on so many ports of one address. */
+const addressesMax = 4;
+
+/** Most interfaces that are watched; container hosts have hundreds of virtual ones. */
+const interfacesMax = 32;
+
+/** Kinds of trouble that are told once each; far more than there are. */
+const reportsMax = 64;
+
+const addressKey = 'dnsaddr=';
+
+export interface LanDiscoveryConfig {
+  readonly mesh: string;
+  readonly self: NodeId;
+  /** Every address this node listens at, wildcards resolved, without its id. */
+  readonly listening: () => readonly Multiaddr[];
+  /** Called at every sighting, also of nodes that are known: a peer that came back is met again. */
+  readonly sighted: (node: NodeId, addresses: readonly Multiaddr[]) => void;
+}
+
+interface Watched {
+  readonly dns: MulticastDNS;
+  readonly openedMs: number;
+  answeredMs: number;
+}
+
+interface Interface {
+  readonly address: string;
+  readonly cidr: string;
+}
+
+/** The service tag of a mesh: nodes of other meshes do not even hear each other. A DNS label has 63 bytes at most. */
+export function serviceName(mesh: string): string {
+  const plain = /^[a-z0-9][a-z0-9-]{0,39}$/u.test(mesh);
+  const label = plain ? mesh : `x${createHash('sha256').update(mesh).digest('hex').slice(0, 24)}`;
+  return `_hearsay-${label}._udp.local`;
+}
+
+/**
+ * Finds nodes of the same mesh on every network this machine is on, by multicast DNS in the wire format of `@libp2p/mdns`. That
+ * one speaks on the default-route interface only and so finds nothing on a network without a router; here every IPv4 interface,
+ * loopback included, has its own socket.
+ */
+export class LanDiscovery implements Disposable {
+  readonly #config: LanDiscoveryConfig;
+  readonly #environment: Environment;
+  readonly #service: string;
+  readonly #watched = new Map<string, Watched>();
+  readonly #timers = new Set<Disposable>();
+  readonly #reported = new Set<string>();
+  #closed = false;
+
+  constructor(config: LanDiscoveryConfig, environment: Environment) {
+    this.#config = config;
+    this.#environment = environment;
+    this.#service = serviceName(config.mesh);
+    this.#rescan();
+    for (const ms of firstQueriesMs) this.#after(ms, () => this.#query());
+    this.#after(queryMs, () => this.#queryRepeatedly());
+  }
+
+  #after(ms: number, run: () => void): void {
+    const timer = this.#environment.clock.after(ms, () => {
+      this.#timers.delete(timer);
+      if (!this.#closed) run();
+    });
+    this.#timers.add(timer);
+  }
+
+  #queryRepeatedly(): void {
+    this.#query();
+    this.#after(queryMs, () => this.#queryRepeatedly());
+  }
+
+  #rescan(): void {
+    const now = this.#environment.clock.monotonicMs();
+    const present = new Map(ipv4Interfaces().map(one => [one.address, one]));
+    for (const [address, {openedMs, dns}] of this.#watched) {
+      if (present.has(address) && now - openedMs < socketAgeMsMax) continue;
+      dns.destroy();
+      this.#watched.delete(address);
+    }
+    for (const one of present.values()) {
+      if (!this.#watched.has(one.address) && this.#watched.size < interfacesMax) this.#watch(one, now);
+    }
+    this.#after(rescanMs, () => this.#rescan());
+  }
+
+  #watch(one: Interface, now: number): void {
+    const dns = multicastDns({interface: one.address, bind: '0.0.0.0', reuseAddr: true});
+    const watched = {dns, openedMs: now, answeredMs: Number.NEGATIVE_INFINITY};
+    this.#watched.set(one.address, watched);
+    dns.on('error', error => {
+      this.#report(one.address, error);
+      dns.destroy();
+      if (this.#watched.get(one.address) === watched) this.#watched.delete(one.address); // the next rescan tries again
+    });
+    dns.on('warning', error => {
+      if ('syscall' in error) this.#report(one.address, error); // the others are about packets that nobody can read
+    });
+    dns.on('query', (query, from) => {
+      if (this.#asksHere(query, from.address, one)) this.#answer(one.address, watched);
+    });
+    dns.on('response', response => this.#hear(response));
+    this.#ask(one.address, dns);
+  }
+
+  #query(): void {
+    for (const [address, {dns}] of this.#watched) this.#ask(address, dns);
+  }
+
+  #ask(address: string, dns: MulticastDNS): void {
+    dns.query({questions: [{name: this.#service, type: 'PTR'}]}, error => this.#report(address, error));
+  }
+
+  /** All sockets hear every packet, so the one whose network the question came from answers; all do if it fits none. */
+  #asksHere(query: QueryPacket, from: string, one: Interface): boolean {
+    if (!(query.questions ?? []).some(({name}) => name === this.#service)) return false;
+    return isIn(from, one) || !ipv4Interfaces().some(other => isIn(from, other));
+  }
+
+  #answer(address: string, watched: Watched): void {
+    const now = this.#environment.clock.monotonicMs();
+    if (now - watched.answeredMs < answerGapMs) return;
+    const {self, listening} = this.#config;
+    const addresses = listening().filter(each => hostPortOf(each)?.host === address);
+    if (addresses.length === 0) return;
+    watched.answeredMs = now;
+    const name = `${self.toLowerCase().slice(-40)}.${this.#service}`;
+    const texts = addresses.slice(0, addressesMax).map(each => `${addressKey}${each.toString()}/p2p/${self}`);
+    watched.dns.respond(
+      [
+        {name: this.#service, type: 'PTR', class: 'IN', ttl: 120, data: name},
+        ...texts.map(data => ({name, type: 'TXT', class: 'IN', ttl: 120, data}) as const),
+      ],
+      error => this.#report(address, error),
+    );
+  }
+
+  #hear({answers = [], additionals = []}: ResponsePacket): void {
+    if (!answers.some(({type, name}) => type === 'PTR' && name === this.#service)) return;
+    const texts = [...answers, ...additionals].flatMap(answer => (answer.type === 'TXT' ? [answer.data].flat() : []));
+    const seen = new Map<NodeId, Multiaddr[]>();
+    for (const text of texts.map(String).filter(each => each.startsWith(addressKey))) {
+      const sighting = readSighting(text.slice(addressKey.length));
+      if (sighting === undefined || sighting.node === this.#config.self) continue;
+      const known = seen.get(sighting.node) ?? [];
+      if (known.length < addressesMax) seen.set(sighting.node, [...known, sighting.address]);
+    }
+    for (const [node, addresses] of seen) this.#config.sighted(node, addresses);
+  }
+
+  /** Tells once why a network cannot be searched; without this line an empty mesh would have no explanation (R54). */
+  #report(address: string, error: Error | null): void {
+    if (error === null || this.#closed) return;
+    const code = 'code' in error ? String(error.code) : error.message;
+    const key = `${address} ${code}`;
+    if (this.#reported.has(key) || this.#reported.size >= reportsMax) return;
+    this.#reported.add(key);
+    this.#environment.log(
+      'warn',
+      `cannot search for nodes by multicast on ${address}; name them in mesh.peers instead`,
+      {
+        reason: describeError(error),
+      },
+    );
+  }
+
+  [Symbol.dispose](): void {
+    this.#closed = true;
+    for (const timer of this.#timers) timer[Symbol.dispose]();
+    for (const {dns} of this.#watched.values()) dns.destroy();
+    this.#watched.clear();
+  }
+}
+
+function ipv4Interfaces(): Interface[] {
+  return Object.values(networkInterfaces())
+    .flatMap(addresses => addresses ?? [])
+    .flatMap(({family, address, cidr}) => (family === 'IPv4' && cidr !== null ? [{address, cidr}] : []));
+}
+
+function isIn(address: string, {cidr}: Interface): boolean {
+  const [network = '', prefix = ''] = cidr.split('/');
+  const list = new BlockList();
+  list.addSubnet(network, Number(prefix), 'ipv4');
+  return list.check(address, 'ipv4');
+}
+
+/** Text from the network: anything that is no address of a node is skipped. */
+function readSighting(text: string): {node: NodeId; address: Multiaddr} | undefined {
+  try {
+    const address = multiaddr(text);
+    const id = address.getComponents().findLast(({name}) => name === 'p2p')?.value;
+    if (id === undefined) return undefined;
+    return {node: nodeIdOf(peerIdFromString(id)), address: address.decapsulate(`/p2p/${id}`)};
+  } catch {
+    return undefined;
+  }
+}

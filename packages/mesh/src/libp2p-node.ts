@@ -1,0 +1,111 @@
+import {noise} from '@chainsafe/libp2p-noise';
+import {yamux} from '@chainsafe/libp2p-yamux';
+import type {GossipSub, GossipSubComponents} from '@libp2p/gossipsub';
+import {identify, identifyPush} from '@libp2p/identify';
+import type {Identify, IdentifyPush} from '@libp2p/identify';
+import {FaultTolerance} from '@libp2p/interface';
+import type {ConnectionGater, Libp2p, PrivateKey} from '@libp2p/interface';
+import {ping} from '@libp2p/ping';
+import type {Ping} from '@libp2p/ping';
+import {tcp} from '@libp2p/tcp';
+import type {Multiaddr} from '@multiformats/multiaddr';
+import {createLibp2p} from 'libp2p';
+import {Fault} from '@hearsay/core';
+import {hostPortOf, withoutLoopback} from './addresses.ts';
+import {findPort} from './listen.ts';
+
+/** Streams of one protocol on one connection: a busy node sends this many requests at once to its best neighbour. */
+export const streamsMax = 1024;
+
+/** Between two pings and for one of them: a dead link is noticed within six seconds. */
+const pingIntervalMs = 3000;
+const pingMsMin = 2000;
+const pingMsMax = 4000;
+
+/** A bulk transfer beside a token stream on one connection delays a token by some milliseconds with this window. */
+const windowBytesMax = 1024 * 1024;
+const readBufferBytesMax = 4 * 1024 * 1024;
+/** A writer that ignores back-pressure is cut here; none of ours does. */
+const writeBufferBytesMax = 8 * 1024 * 1024;
+
+/** When an office of nodes restarts behind one address, all of them dial within a second. */
+const dialsPerSecondMax = 100;
+
+/** Two nodes on a daemon's port can start in the same instant and find the same port free. */
+const listenAttemptsMax = 5;
+
+export interface Libp2pNodeConfig {
+  readonly privateKey: PrivateKey;
+  readonly port: number;
+  readonly listen: readonly string[] | undefined;
+  readonly gate: ConnectionGater;
+  readonly gossip: (components: GossipSubComponents) => GossipSub;
+}
+
+interface Listeners {
+  /** Where this node really listens, wildcards resolved, loopback included. */
+  readonly addresses: () => Multiaddr[];
+}
+
+type Services = {
+  readonly identify: Identify;
+  readonly identifyPush: IdentifyPush;
+  readonly ping: Ping;
+  readonly pubsub: GossipSub;
+  readonly listeners: Listeners;
+};
+
+export type Libp2pNode = Libp2p<Services>;
+
+/** Starts libp2p as measured: see docs/protocol.md for what is on the wire. */
+export async function startLibp2p(config: Libp2pNodeConfig): Promise<Libp2pNode> {
+  if (config.listen !== undefined) return await start(config, config.listen);
+  for (let attempt = 0; attempt < listenAttemptsMax; attempt++) {
+    const {port, addresses} = await findPort(config.port);
+    const node = await start(config, addresses);
+    if (node.services.listeners.addresses().some(address => hostPortOf(address)?.port === port)) return node;
+    await node.stop();
+  }
+  throw new Fault('BAD_CONFIG', `cannot listen for other nodes from port ${config.port} on; set another mesh.port`);
+}
+
+async function start(config: Libp2pNodeConfig, listen: readonly string[]): Promise<Libp2pNode> {
+  return await createLibp2p<Services>({
+    privateKey: config.privateKey,
+    nodeInfo: {name: 'hearsay', userAgent: 'hearsay'},
+    addresses: {listen: [...listen], announceFilter: withoutLoopback},
+    transports: [tcp()],
+    connectionEncrypters: [noise()],
+    streamMuxers: [
+      yamux({
+        maxInboundStreams: 2 * streamsMax,
+        maxOutboundStreams: 2 * streamsMax,
+        streamOptions: {
+          maxStreamWindowSize: windowBytesMax,
+          maxReadBufferLength: readBufferBytesMax,
+          maxWriteBufferLength: writeBufferBytesMax,
+        },
+      }),
+    ],
+    connectionManager: {
+      maxConnections: 512,
+      inboundConnectionThreshold: dialsPerSecondMax,
+      maxIncomingPendingConnections: dialsPerSecondMax,
+      dialTimeout: 5000,
+    },
+    connectionMonitor: {
+      pingInterval: pingIntervalMs,
+      pingTimeout: {minTimeout: pingMsMin, maxTimeout: pingMsMax},
+    },
+    // An address family or interface that is missing must not keep the node from starting.
+    transportManager: {faultTolerance: FaultTolerance.NO_FATAL},
+    connectionGater: config.gate,
+    services: {
+      identify: identify(),
+      identifyPush: identifyPush(),
+      ping: ping(),
+      pubsub: config.gossip,
+      listeners: components => ({addresses: () => components.transportManager.getAddrs()}),
+    },
+  });
+}

@@ -1,0 +1,339 @@
+import type {Connection, Ed25519PrivateKey, Stream, StreamHandler} from '@libp2p/interface';
+import {peerIdFromString} from '@libp2p/peer-id';
+import {multiaddr} from '@multiformats/multiaddr';
+import type {Multiaddr} from '@multiformats/multiaddr';
+import {describeError, Fault, shortNode} from '@hearsay/core';
+import type {Environment, Link, Mesh, MeshHandlers, NodeId, SignedRecord, Worker} from '@hearsay/core';
+import {hostPortOf} from './addresses.ts';
+import {Admissions} from './admission.ts';
+import {ConnectionGate} from './connection-gate.ts';
+import {Exchange, recordsProtocol} from './exchange.ts';
+import {Gossip} from './gossip.ts';
+import {loadIdentity, nodeIdOf, signRecord} from './identity.ts';
+import {fetchInventory, giveInventory, inventoryMsMax, inventoryProtocol} from './inventory.ts';
+import {LanDiscovery} from './lan-discovery.ts';
+import {leaseProtocol} from './lease-http.ts';
+import {LeaseStreams} from './lease-stream.ts';
+import {startLibp2p, streamsMax} from './libp2p-node.ts';
+import type {Libp2pNode} from './libp2p-node.ts';
+import {Links} from './links.ts';
+import {peerWorker} from './peer-worker.ts';
+import {StayConnected} from './stay-connected.ts';
+import {timeLimit} from './time-limit.ts';
+
+/** Gossip brings news at once; the exchange repairs what it lost. One peer at a time, at random. */
+const exchangeMs = 30_000;
+
+/** A connection on which no admission was even begun is of no use. */
+const admissionMsMax = 10_000;
+
+/** A node leaves within two seconds, whatever libp2p still waits for. */
+const stopMsMax = 2000;
+
+export interface MeshConfig {
+  /** Only nodes of one mesh name meet. */
+  readonly mesh: string;
+  /** The node's key, made when missing. */
+  readonly identityFile: string;
+  readonly nodeName: string;
+  /** The next free one is taken when it is in use; 0 takes any. */
+  readonly port: number;
+  /** Peers that are dialled for ever: host, host:port, [v6]:port or multiaddr. */
+  readonly peers: readonly string[];
+  /** Port of named peers that are written without one. */
+  readonly defaultPort: number;
+  /** Multiaddrs to listen at instead of every interface; for tests. */
+  readonly listen?: readonly string[];
+  /** Search the local networks; default true. */
+  readonly discovery?: boolean;
+}
+
+/** Opens this node's end of the mesh. It listens at once, and meets nobody before `serve`. */
+export async function startMesh(config: MeshConfig, environment: Environment): Promise<Mesh> {
+  const key = await loadIdentity(config.identityFile);
+  const parts = new Parts(key, config, environment);
+  await parts.open();
+  return new Libp2pMesh(parts, config, environment);
+}
+
+/** The pieces that know each other: made together, before libp2p starts to ask the gate. */
+class Parts {
+  readonly key: Ed25519PrivateKey;
+  readonly self: NodeId;
+  readonly admissions: Admissions;
+  readonly links: Links;
+  readonly gate: ConnectionGate;
+  readonly gossip: Gossip;
+  readonly dialling: StayConnected;
+  handlers: MeshHandlers | undefined;
+  #node: Libp2pNode | undefined;
+
+  constructor(key: Ed25519PrivateKey, config: MeshConfig, environment: Environment) {
+    this.key = key;
+    this.self = nodeIdOf(peerIdFromString(key.publicKey.toString()));
+    this.admissions = new Admissions(environment.clock, node => this.announce(node));
+    this.links = new Links(this.admissions);
+    this.gossip = new Gossip(config.mesh, this.admissions);
+    this.gate = new ConnectionGate({
+      self: this.self,
+      clock: environment.clock,
+      isServing: () => this.handlers !== undefined,
+      isConnected: node => this.links.isConnected(node),
+      isNamed: address => this.dialling.isNamed(address),
+    });
+    this.dialling = new StayConnected(
+      {self: this.self, peers: config.peers, defaultPort: config.defaultPort, port: () => this.#port()},
+      {
+        isConnected: node => this.links.isConnected(node),
+        isRefused: node => this.admissions.state(node).kind === 'refused',
+        nodeAt: address => this.gate.nodeAt(address),
+        dial: (addresses, node, signal) => this.#dial(addresses, node, signal),
+      },
+      environment,
+    );
+    this.#config = config;
+  }
+
+  readonly #config: MeshConfig;
+
+  get node(): Libp2pNode {
+    if (this.#node === undefined) throw new Fault('INTERNAL', 'the mesh is not open');
+    return this.#node;
+  }
+
+  async open(): Promise<void> {
+    this.#node = await startLibp2p({
+      privateKey: this.key,
+      port: this.#config.port,
+      listen: this.#config.listen,
+      gate: this.gate,
+      gossip: this.gossip.service(),
+    });
+  }
+
+  announce(node: NodeId): void {
+    this.handlers?.linkChanged(node, this.links.link(node));
+  }
+
+  listening(): Multiaddr[] {
+    return this.node.services.listeners.addresses();
+  }
+
+  #port(): number {
+    return this.listening().flatMap(address => hostPortOf(address) ?? [])[0]?.port ?? 0;
+  }
+
+  async #dial(addresses: readonly Multiaddr[], node: NodeId | undefined, signal: AbortSignal): Promise<NodeId> {
+    const full = addresses.map(address => {
+      const named = address.getComponents().some(({name}) => name === 'p2p');
+      return node === undefined || named ? address : address.encapsulate(`/p2p/${node}`);
+    });
+    const connection = await this.node.dial(full, {signal});
+    return nodeIdOf(connection.remotePeer);
+  }
+}
+
+class Libp2pMesh implements Mesh {
+  readonly self: NodeId;
+  readonly #parts: Parts;
+  readonly #config: MeshConfig;
+  readonly #environment: Environment;
+  readonly #stack = new AsyncDisposableStack();
+  #leases: LeaseStreams | undefined;
+  #timer: Disposable | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(parts: Parts, config: MeshConfig, environment: Environment) {
+    this.self = parts.self;
+    this.#parts = parts;
+    this.#config = config;
+    this.#environment = environment;
+  }
+
+  addresses(): readonly string[] {
+    return this.#parts.node.getMultiaddrs().map(String);
+  }
+
+  async serve(handlers: MeshHandlers): Promise<void> {
+    const {node, gossip, admissions, dialling, links} = this.#parts;
+    if (this.#parts.handlers !== undefined) throw new Fault('INTERNAL', 'serve is called once');
+    const {clock, log} = this.#environment;
+    const exchange = new Exchange(
+      {
+        mesh: this.#config.mesh,
+        nodeName: this.#config.nodeName,
+        newest: () => handlers.newest(),
+        judge: (aged, from) => void handlers.judge(aged, from),
+        known: () => links.known(),
+        heardOf: (peer, addresses) => dialling.sighted(peer, addresses.flatMap(readMultiaddr)),
+      },
+      admissions,
+      this.#environment,
+    );
+    this.#leases = new LeaseStreams((request, from, signal) => handlers.offer(request, from, signal), clock, log);
+    await node.handle(recordsProtocol, (stream, connection) => exchange.answer(stream, connection));
+    await this.#handle(inventoryProtocol, stream => giveInventory(stream, handlers.inventory(), clock));
+    await this.#handle(leaseProtocol, (stream, from) => this.#leases?.serve(stream, from));
+    this.#watchConnections(exchange);
+    gossip.start(
+      node.services.pubsub,
+      (record, from) => handlers.judge({record, ageMs: 0}, from),
+      peer => this.#exchangeWith(exchange, peer),
+    );
+    this.#parts.handlers = handlers;
+    if (this.#config.discovery !== false) this.#discover();
+    dialling.start();
+    this.#exchangeRepeatedly(exchange);
+  }
+
+  /** Every protocol of ours asks first who is there (law 8). */
+  async #handle(protocol: string, serve: (stream: Stream, from: NodeId) => Promise<void> | undefined): Promise<void> {
+    const {admissions, node} = this.#parts;
+    const handler: StreamHandler = async (stream, connection) => {
+      const from = nodeIdOf(connection.remotePeer);
+      if (!admissions.isAdmitted(from)) return stream.abort(new Error('not admitted'));
+      try {
+        await serve(stream, from);
+      } catch (error) {
+        this.#environment.log('debug', 'a conversation broke', {protocol, from, reason: describeError(error)});
+      }
+    };
+    await node.handle(protocol, handler, {maxInboundStreams: streamsMax, maxOutboundStreams: streamsMax});
+  }
+
+  #watchConnections(exchange: Exchange): void {
+    const {node, links, admissions, gate} = this.#parts;
+    const end = new AbortController();
+    this.#stack.defer(() => end.abort());
+    const {signal} = end;
+    const opened = ({detail}: CustomEvent<Connection>): void => this.#opened(detail, exchange);
+    node.addEventListener('connection:open', opened, {signal});
+    node.addEventListener('connection:close', ({detail}) => this.#closed(detail), {signal});
+    node.addEventListener(
+      'peer:identify',
+      ({detail}) => {
+        const peer = nodeIdOf(detail.peerId);
+        links.identified(peer, detail.listenAddrs);
+        if (admissions.isAdmitted(peer)) this.#parts.announce(peer); // its address is known now
+      },
+      {signal},
+    );
+    for (const connection of node.getConnections()) gate.settled(nodeIdOf(connection.remotePeer));
+  }
+
+  #opened(connection: Connection, exchange: Exchange): void {
+    const {links, admissions, gate} = this.#parts;
+    const peer = nodeIdOf(connection.remotePeer);
+    const first = !links.isConnected(peer);
+    links.opened(connection);
+    gate.settled(peer);
+    if (!first) return;
+    admissions.begin(peer);
+    if (connection.direction === 'outbound') void exchange.begin(connection);
+    const check = this.#environment.clock.after(admissionMsMax, () => {
+      if (admissions.state(peer).kind === 'unknown') connection.abort(new Error('no admission was asked for'));
+    });
+    connection.addEventListener('close', () => check[Symbol.dispose]());
+  }
+
+  #closed(connection: Connection): void {
+    const {links, admissions, gate, gossip, dialling} = this.#parts;
+    const peer = nodeIdOf(connection.remotePeer);
+    const addresses = links.dialable(peer);
+    gate.settled(peer);
+    const left = links.closed(connection);
+    if (left !== undefined) return gossip.moved(left.remotePeer, left);
+    if (this.#closing === undefined && admissions.isAdmitted(peer)) dialling.lost(peer, addresses);
+    admissions.forget(peer);
+  }
+
+  #discover(): void {
+    const {dialling} = this.#parts;
+    const discovery = new LanDiscovery(
+      {
+        mesh: this.#config.mesh,
+        self: this.self,
+        listening: () => this.#parts.listening(),
+        sighted: (node, addresses) => dialling.sighted(node, addresses),
+      },
+      this.#environment,
+    );
+    this.#stack.use(discovery);
+  }
+
+  #exchangeWith(exchange: Exchange, peer: NodeId): void {
+    const connection = this.#parts.links.connection(peer);
+    if (connection !== undefined && this.#parts.admissions.isAdmitted(peer)) void exchange.begin(connection);
+  }
+
+  #exchangeRepeatedly(exchange: Exchange): void {
+    this.#timer = this.#environment.clock.after(exchangeMs, () => {
+      const peers = this.#parts.links.admitted();
+      const peer = peers[Math.floor(this.#environment.random.next() * peers.length)];
+      if (peer !== undefined) this.#exchangeWith(exchange, peer);
+      if (this.#closing === undefined) this.#exchangeRepeatedly(exchange);
+    });
+  }
+
+  async sign(payload: Uint8Array): Promise<SignedRecord> {
+    return await signRecord(this.#parts.key, this.self, payload);
+  }
+
+  async publish(record: SignedRecord): Promise<void> {
+    await this.#parts.gossip.publish(record);
+  }
+
+  async inventory(peer: NodeId, signal: AbortSignal): Promise<Uint8Array> {
+    const {clock} = this.#environment;
+    using limit = timeLimit(clock, inventoryMsMax, 'reading an inventory', signal);
+    try {
+      return await fetchInventory(await this.#open(peer, inventoryProtocol, limit.signal), clock, limit.signal);
+    } catch (cause) {
+      if (cause instanceof Fault && cause.code === 'PEER_FAILED') throw cause;
+      throw new Fault('PEER_FAILED', `node ${shortNode(peer)} gave no inventory`, {cause, details: {node: peer}});
+    }
+  }
+
+  worker(peer: NodeId): Worker {
+    return peerWorker(peer, signal => this.#open(peer, leaseProtocol, signal), this.#environment.clock);
+  }
+
+  async #open(peer: NodeId, protocol: string, signal: AbortSignal): Promise<Stream> {
+    const connection = this.#parts.admissions.isAdmitted(peer) ? this.#parts.links.connection(peer) : undefined;
+    if (connection === undefined) {
+      throw new Fault('PEER_FAILED', `node ${shortNode(peer)} is not connected`, {details: {node: peer}});
+    }
+    return await connection.newStream(protocol, {signal, maxOutboundStreams: streamsMax});
+  }
+
+  links(): readonly Link[] {
+    return this.#parts.links.all();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    const {node, admissions, dialling} = this.#parts;
+    this.#parts.handlers = undefined; // from here on nobody is let in and nothing is reported
+    this.#timer?.[Symbol.dispose]();
+    this.#leases?.close();
+    admissions[Symbol.dispose]();
+    const ended = new AbortController();
+    const parts = Promise.all([this.#stack.disposeAsync(), dialling[Symbol.asyncDispose](), node.stop()]);
+    const guard = this.#environment.clock.sleep(stopMsMax, ended.signal);
+    await Promise.race([parts, guard]).finally(() => ended.abort());
+    guard.catch(() => undefined);
+    for (const connection of node.getConnections()) connection.abort(new Error('this node is stopping'));
+  }
+}
+
+function readMultiaddr(text: string): Multiaddr[] {
+  try {
+    return [multiaddr(text)];
+  } catch {
+    return []; // a hint that cannot be read is no hint
+  }
+}

@@ -1,0 +1,47 @@
+import {spawn} from 'node:child_process';
+import {join} from 'node:path';
+import {createInterface} from 'node:readline';
+import {prepareTests} from './prepare-tests.ts';
+import {tapSummary} from './tap-summary.ts';
+
+/**
+ * What `npm test` runs: makes sure of a llama-server and of tiny models, both kept outside the checkout, then runs ava on the
+ * given files, or on all. The last line is `N passed, N failed`; a file that crashes counts as failed.
+ */
+
+const root = join(import.meta.dirname, '..');
+
+const startedMs = performance.now();
+const environment = {
+  ...process.env,
+  ...(await prepareTests()),
+};
+console.log(`prepared in ${seconds(startedMs)}`);
+process.exitCode = await runAva(process.argv.slice(2), environment);
+
+async function runAva(files: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+  const avaStartedMs = performance.now();
+  const ava = join(root, 'node_modules', 'ava', 'entrypoints', 'cli.js');
+  const child = spawn(process.execPath, [ava, '--tap', ...files], {
+    cwd: root,
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const ended = new Promise<number>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', code => resolve(code ?? 1));
+  });
+  const summary = tapSummary();
+  for await (const line of createInterface({input: child.stdout})) {
+    const shown = summary.line(line);
+    if (shown !== undefined) console.log(shown);
+  }
+  const {passed, failed, skipped} = summary.result(await ended);
+  console.log(`\nran in ${seconds(avaStartedMs)}${skipped === 0 ? '' : `, ${skipped} skipped`}`);
+  console.log(`${passed} passed, ${failed} failed`);
+  return failed === 0 ? 0 : 1;
+}
+
+function seconds(sinceMs: number): string {
+  return `${((performance.now() - sinceMs) / 1000).toFixed(1)} s`;
+}

@@ -1,0 +1,167 @@
+import {randomUUID} from 'node:crypto';
+import {copyFile, readFile, unlink, writeFile} from 'node:fs/promises';
+import {join} from 'node:path';
+import test from 'ava';
+import {chat, chatText, collect, counted, deltaOf} from '../support/chat.ts';
+import {startDaemon} from '../support/daemon.ts';
+import type {Daemon} from '../support/daemon.ts';
+import {modelFolder, tinyModel} from '../support/models.ts';
+import {processesWith} from '../support/processes.ts';
+import {engines, models, status} from '../support/reports.ts';
+import {timed, until} from '../support/until.ts';
+
+/** Long enough to be killed in: the slow model, thousands of tokens. */
+const endless = {model: 'tiny-deep-F16', max_tokens: 3000, ignore_eos: true};
+const variables = {HEARSAY_THREADS: '1'};
+
+/** An entry node without models, and as many holders of the slow one. */
+async function startHolders(t: Parameters<typeof startDaemon>[0], count: number): Promise<readonly Daemon[]> {
+  const mesh = `test-${randomUUID().slice(0, 8)}`;
+  const folder = await modelFolder(t, 'tiny-deep-F16.gguf');
+  const holders = Array.from({length: count}, async (_, index) =>
+    startDaemon(t, {name: `holder-${index}`, mesh, models: [folder], variables}),
+  );
+  const daemons = await Promise.all([startDaemon(t, {name: 'entry', mesh}), ...holders]);
+  const [entry] = daemons;
+  const url = entry?.url ?? '';
+  await until('the entry node knows every holder', async () =>
+    (await models(url)).some(({nodes}) => nodes.length === count),
+  );
+  return daemons;
+}
+
+test('S87, C51: the serving daemon is killed after three pieces: one error event and no second answer', async t => {
+  const [entry, ...holders] = await startHolders(t, 2);
+  if (!entry) return t.fail();
+  const {headers, events} = await chat(entry.url, endless);
+  let text = '';
+  for (let pieces = 0; pieces < 4; pieces += 1) text += deltaOf((await events.next()).value);
+  holders.find(({name}) => name === headers.get('x-hearsay-node'))?.kill('SIGKILL');
+  const rest = await collect(events);
+  t.false(rest.done, 'no end mark after an error');
+  t.regex(rest.error?.message ?? '', /broke off/u);
+  t.true(counted(400).startsWith((text + rest.text).slice(0, 400)), 'nothing lost, doubled or repeated');
+});
+
+test('S83, S34: the serving daemon is killed before its first piece: another node answers', async t => {
+  const [entry, ...holders] = await startHolders(t, 2);
+  if (!entry) return t.fail();
+  const long = {...endless, max_tokens: 5, messages: [{role: 'user', content: 'word '.repeat(500)}]};
+  const answer = chatText(entry.url, long);
+  const serving = await until('somebody works on it', async () =>
+    (await Promise.all(holders.map(async holder => ((await engines(holder.url))[0]?.busy ? holder : undefined)))).find(
+      holder => holder !== undefined,
+    ),
+  );
+  serving.kill('SIGKILL');
+  const {status: code, text, done, headers} = await answer;
+  t.is(code, 200);
+  t.is(text, counted(5));
+  t.true(done);
+  t.not(headers.get('x-hearsay-node'), serving.name);
+  t.is(headers.get('x-hearsay-attempts'), '2');
+});
+
+test('S84: killed before its first piece with nobody else to ask, the client gets a real status', async t => {
+  const [entry, holder] = await startHolders(t, 1);
+  if (!entry || !holder) return t.fail();
+  const answer = chatText(entry.url, {...endless, messages: [{role: 'user', content: 'word '.repeat(500)}]});
+  await until('it works', async () => (await engines(holder.url))[0]?.busy === 1);
+  holder.kill('SIGKILL');
+  t.true([502, 503].includes((await answer).status));
+});
+
+test('S102: a killed daemon leaves no llama-server', async t => {
+  const folder = await modelFolder(t, 'tiny-deep-F16.gguf');
+  const daemon = await startDaemon(t, {models: [folder], variables});
+  const {events} = await chat(daemon.url, endless);
+  await events.next();
+  t.is(processesWith(folder).filter(pid => pid !== daemon.pid).length, 1);
+  daemon.kill('SIGKILL');
+  await until('no llama-server is left', () => processesWith(folder).length === 0, 2000);
+  await t.throwsAsync(collect(events));
+});
+
+test('Ctrl-C ends a node cleanly within five seconds with a stream open', async t => {
+  const folder = await modelFolder(t, 'tiny-deep-F16.gguf');
+  const daemon = await startDaemon(t, {models: [folder], variables});
+  const {events} = await chat(daemon.url, endless);
+  await events.next();
+  const ended = timed(async () => daemon.exited);
+  daemon.kill('SIGINT');
+  const rest = await collect(events);
+  t.false(rest.done);
+  t.not(rest.error, undefined, 'the client is told');
+  const {value, ms} = await ended;
+  t.true(ms < 5000, `${ms} ms`);
+  t.true([0, 130].includes(value), `exit code ${value}`);
+  t.deepEqual(processesWith(folder), []);
+});
+
+test('R1, C7: a client that leaves frees the slot on the other node', async t => {
+  const [entry, holder] = await startHolders(t, 1);
+  if (!entry || !holder) return t.fail();
+  const controller = new AbortController();
+  const {events} = await chat(entry.url, endless, controller.signal);
+  await events.next();
+  t.is((await engines(holder.url))[0]?.busy, 1);
+  controller.abort();
+  await until('the slot is free', async () => (await engines(holder.url))[0]?.busy === 0, 1000);
+  t.is((await status(entry.url)).inFlight, 0);
+  const {text} = await chatText(entry.url, {...endless, max_tokens: 3});
+  t.is(text, counted(3));
+});
+
+test('C25, S84: a model that nobody has is a quick 404 with close names', async t => {
+  const daemon = await startDaemon(t, {models: [await modelFolder(t, 'tiny-count-F16.gguf')]});
+  await until('the node has settled', async () => (await status(daemon.url)).uptimeSeconds > 3.5);
+  const ask = async () =>
+    fetch(`${daemon.url}/v1/chat/completions`, {
+      method: 'POST',
+      body: JSON.stringify({model: 'tiny-cuont-F16', messages: [{role: 'user', content: 'x'}]}),
+    });
+  await ask();
+  const {value, ms} = await timed(ask);
+  const {error}: {error: {code: string; message: string}} = await value.json();
+  t.is(value.status, 404);
+  t.is(error.code, 'model_not_found');
+  t.regex(error.message, /did you mean tiny-count-F16/u);
+  t.true(ms < 50, `${ms} ms`);
+});
+
+test('a damaged file is named with the reason, and other models are not affected', async t => {
+  const folder = await modelFolder(t, 'tiny-count-F16.gguf');
+  const whole = await readFile(tinyModel('tiny-other-Q4_0.gguf'));
+  const architecture = whole.indexOf('llama', whole.indexOf('general.architecture') + 20);
+  whole.write('lalma', architecture, 'latin1');
+  await writeFile(join(folder, 'strange.gguf'), whole);
+  await writeFile(join(folder, 'short.gguf'), whole.subarray(0, 100_000));
+  const daemon = await startDaemon(t, {models: [folder]});
+
+  const {status: code, text} = await chatText(daemon.url, {model: 'tiny-count-F16', max_tokens: 3});
+  t.deepEqual([code, text], [200, counted(3)]);
+  const short = (await models(daemon.url)).find(({name}) => name === 'short');
+  t.regex(short?.problem ?? '', /incomplete|truncated|short|damaged|missing/iu);
+
+  const response = await fetch(`${daemon.url}/v1/chat/completions`, {
+    method: 'POST',
+    body: JSON.stringify({model: 'strange', messages: [{role: 'user', content: 'x'}]}),
+  });
+  const {error}: {error: {message: string}} = await response.json();
+  t.is(response.status, 502);
+  t.regex(error.message, /unknown model architecture: 'lalma'/u);
+  t.is((await chatText(daemon.url, {model: 'tiny-count-F16', max_tokens: 3})).text, counted(3));
+});
+
+test('S74: a file that is deleted is eligible nowhere within two seconds, and one that is added is', async t => {
+  const mesh = `test-${randomUUID().slice(0, 8)}`;
+  const folder = await modelFolder(t, 'tiny-count-F16.gguf');
+  const entry = await startDaemon(t, {mesh});
+  await startDaemon(t, {mesh, models: [folder]});
+  const names = async () => (await models(entry.url)).map(({name}) => name).join(' ');
+  await until('the model is known', async () => (await names()) === 'tiny-count-F16');
+  await copyFile(tinyModel('tiny-other-Q4_0.gguf'), join(folder, 'added.gguf'));
+  await until('the new one is known', async () => (await names()) === 'added tiny-count-F16', 6000);
+  await unlink(join(folder, 'tiny-count-F16.gguf'));
+  await until('the deleted one is gone', async () => (await names()) === 'added', 2500);
+});

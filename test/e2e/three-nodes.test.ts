@@ -1,0 +1,95 @@
+import {randomUUID} from 'node:crypto';
+import test from 'ava';
+import {chatText, counted} from '../support/chat.ts';
+import {startDaemon} from '../support/daemon.ts';
+import type {Daemon} from '../support/daemon.ts';
+import {modelFolder} from '../support/models.ts';
+import {processesWith} from '../support/processes.ts';
+import {aliveNames, engines, models} from '../support/reports.ts';
+import {timed, until} from '../support/until.ts';
+
+const files = ['tiny-count-F16', 'tiny-other-Q4_0', 'tiny-count-Q8_0'];
+
+/** Three daemons, one model each, told of nothing but the mesh name. */
+async function startThree(t: Parameters<typeof startDaemon>[0]): Promise<readonly Daemon[]> {
+  const mesh = `test-${randomUUID().slice(0, 8)}`;
+  return Promise.all(
+    files.map(async (file, index) =>
+      startDaemon(t, {name: `n${index}`, mesh, models: [await modelFolder(t, `${file}.gguf`)]}),
+    ),
+  );
+}
+
+test('S2, S54, S55, S99: three nodes that were told of nothing are one endpoint', async t => {
+  const daemons = await startThree(t);
+
+  for (const {url} of daemons) {
+    await until('everybody knows everybody', async () => (await aliveNames(url)).length === 3, 3000);
+    await until('every model is listed', async () => (await models(url)).length === 3, 2000);
+    const response = await fetch(`${url}/v1/models`);
+    const listed: {data: {id: string}[]} = await response.json();
+    t.deepEqual(listed.data.map(({id}) => id).toSorted(), files.toSorted());
+  }
+
+  for (const {url, name: entry} of daemons) {
+    for (const [index, model] of files.entries()) {
+      const {status, headers, text, done} = await chatText(url, {model, max_tokens: 20});
+      t.is(status, 200, `${model} at ${entry}`);
+      t.is(text, counted(20));
+      t.true(done);
+      t.is(headers.get('x-hearsay-node'), `n${index}`);
+      t.is(headers.get('x-hearsay-attempts'), '1');
+    }
+  }
+
+  const [first] = daemons;
+  if (!first) return t.fail();
+  await until('the engines of all are gossiped', async () => (await engines(first.url)).length === 3, 4000);
+  const {stdout} = await first.cli('ps');
+  const [header, ...rows] = stdout.trimEnd().split('\n');
+  t.regex(header ?? '', /^NAME +ID +SIZE +PROCESSOR +CONTEXT +STARTED +NODE +UNTIL$/u);
+  t.is(rows.length, 3);
+  t.regex(rows.find(row => row.startsWith('tiny-count-F16')) ?? '', / local +\d+ minutes from now$/u);
+  t.regex(rows.find(row => row.startsWith('tiny-other-Q4_0')) ?? '', /llama-server +\d+ .* \S+:\d+ +\d+ minutes/u);
+});
+
+test('S33: twelve streams through a node without the model all run where it is loaded, on one engine', async t => {
+  const daemons = await startThree(t);
+  const [entry, holder] = daemons;
+  if (!entry || !holder) return t.fail();
+  const [model = ''] = files.slice(1);
+  await until('the entry node knows the model', async () => (await models(entry.url)).length === 3, 4000);
+  const asked = Array.from({length: 12}, async () => chatText(entry.url, {model, max_tokens: 100}));
+  const answers = await Promise.all(asked);
+  t.deepEqual(
+    answers.map(({status, text, done}) => [status, text, done]),
+    answers.map(() => [200, counted(100), true]),
+  );
+  t.deepEqual(new Set(answers.map(({headers}) => headers.get('x-hearsay-node'))), new Set(['n1']));
+  t.is(processesWith(`--alias ${model} `).length, 1);
+});
+
+test('S17, S75: a node that is stopped leaves the lists at once, and its model is a clear 404', async t => {
+  const daemons = await startThree(t);
+  const [first, , last] = daemons;
+  if (!first || !last) return t.fail();
+  await until('all know all', async () => (await aliveNames(first.url)).length === 3);
+  await until('the model is listed', async () => (await models(first.url)).length === 3);
+  t.is(await last.stop(), 0);
+  await until('it is gone', async () => (await aliveNames(first.url)).length === 2, 1000);
+  const {value, ms} = await timed(async () => chatText(first.url, {model: 'tiny-count-Q8_0'}));
+  t.is(value.status, 404);
+  t.true(ms < 500, `${ms} ms`);
+});
+
+test('S5: whichever node is stopped, the others keep serving', async t => {
+  const daemons = await startThree(t);
+  const [first, second, third] = daemons;
+  if (!first || !second || !third) return t.fail();
+  await until('all know all', async () => (await models(second.url)).length === 3);
+  first.kill('SIGKILL');
+  for (const {url} of [second, third]) {
+    const {text} = await chatText(url, {model: 'tiny-other-Q4_0', max_tokens: 5});
+    t.is(text, counted(5));
+  }
+});

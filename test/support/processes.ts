@@ -1,0 +1,15 @@
+import {readdirSync, readFileSync} from 'node:fs';
+
+/** Processes whose command line holds the text: process ids. Linux only, as the tests that need it. */
+export function processesWith(text: string): readonly number[] {
+  return readdirSync('/proc').flatMap(entry => {
+    if (!/^\d+$/u.test(entry)) return [];
+    try {
+      const command = readFileSync(`/proc/${entry}/cmdline`, 'utf8').replaceAll('\0', ' ');
+      const state = /^State:\s+(\S)/mu.exec(readFileSync(`/proc/${entry}/status`, 'utf8'))?.[1];
+      return command.includes(text) && state !== 'Z' ? [Number(entry)] : [];
+    } catch {
+      return []; // it has ended meanwhile
+    }
+  });
+}

@@ -1,0 +1,30 @@
+import type {EngineReport, ModelReport, NodeReport, StatusReport} from '@hearsay/core';
+
+async function ask<T>(url: string, path: string): Promise<T> {
+  const response = await fetch(`${url}/hearsay/v1/${path}`);
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+  const body: T = await response.json();
+  return body;
+}
+
+export const status = async (url: string): Promise<StatusReport> => ask(url, 'status');
+
+export async function nodes(url: string): Promise<readonly NodeReport[]> {
+  return (await ask<{nodes: NodeReport[]}>(url, 'nodes')).nodes;
+}
+
+export async function engines(url: string): Promise<readonly EngineReport[]> {
+  return (await ask<{engines: EngineReport[]}>(url, 'engines')).engines;
+}
+
+export async function models(url: string): Promise<readonly ModelReport[]> {
+  return (await ask<{models: ModelReport[]}>(url, 'models')).models;
+}
+
+/** Names of the nodes that can be asked from there, sorted. */
+export async function aliveNames(url: string): Promise<readonly string[]> {
+  return (await nodes(url))
+    .filter(({state}) => state === 'alive')
+    .map(({name}) => name)
+    .toSorted();
+}
