@@ -30,23 +30,26 @@ async function startHolders(t: Parameters<typeof startDaemon>[0], count: number)
   return daemons;
 }
 
-test('S87, C51: the serving daemon is killed after three pieces: one error event and no second answer', async t => {
-  const [entry, ...holders] = await startHolders(t, 2);
-  if (!entry) return t.fail();
-  const {headers, events} = await chat(entry.url, endless);
-  let text = '';
-  for (let pieces = 0; pieces < 4; pieces += 1) text += deltaOf((await events.next()).value);
-  holders.find(({name}) => name === headers.get('x-hearsay-node'))?.kill('SIGKILL');
-  const rest = await collect(events);
-  t.false(rest.done, 'no end mark after an error');
-  t.regex(rest.error?.message ?? '', /broke off/u);
-  t.true(counted(400).startsWith((text + rest.text).slice(0, 400)), 'nothing lost, doubled or repeated');
-});
+test.serial(
+  'S87, C51: the serving daemon is killed after three pieces: one error event and no second answer',
+  async t => {
+    const [entry, ...holders] = await startHolders(t, 2);
+    if (!entry) return t.fail();
+    const {headers, events} = await chat(entry.url, endless);
+    let text = '';
+    for (let pieces = 0; pieces < 4; pieces += 1) text += deltaOf((await events.next()).value);
+    holders.find(({name}) => name === headers.get('x-hearsay-node'))?.kill('SIGKILL');
+    const rest = await collect(events);
+    t.false(rest.done, 'no end mark after an error');
+    t.regex(rest.error?.message ?? '', /broke off/u);
+    t.true(counted(400).startsWith((text + rest.text).slice(0, 400)), 'nothing lost, doubled or repeated');
+  },
+);
 
-test('S83, S34: the serving daemon is killed before its first piece: another node answers', async t => {
+test.serial('S83, S34: the serving daemon is killed before its first piece: another node answers', async t => {
   const [entry, ...holders] = await startHolders(t, 2);
   if (!entry) return t.fail();
-  const long = {...endless, max_tokens: 5, messages: [{role: 'user', content: 'word '.repeat(500)}]};
+  const long = {...endless, max_tokens: 5, messages: [{role: 'user', content: 'word '.repeat(150)}]};
   const answer = chatText(entry.url, long);
   const serving = await until('somebody works on it', async () =>
     (await Promise.all(holders.map(async holder => ((await engines(holder.url))[0]?.busy ? holder : undefined)))).find(
@@ -58,11 +61,12 @@ test('S83, S34: the serving daemon is killed before its first piece: another nod
   t.is(code, 200);
   t.is(text, counted(5));
   t.true(done);
-  t.not(headers.get('x-hearsay-node'), serving.name);
+  const other = holders.find(({name}) => name !== serving.name);
+  t.is(headers.get('x-hearsay-node'), other?.name ?? '');
   t.is(headers.get('x-hearsay-attempts'), '2');
 });
 
-test('S84: killed before its first piece with nobody else to ask, the client gets a real status', async t => {
+test.serial('S84: killed before its first piece with nobody else to ask, the client gets a real status', async t => {
   const [entry, holder] = await startHolders(t, 1);
   if (!entry || !holder) return t.fail();
   const answer = chatText(entry.url, {...endless, messages: [{role: 'user', content: 'word '.repeat(500)}]});
@@ -71,7 +75,7 @@ test('S84: killed before its first piece with nobody else to ask, the client get
   t.true([502, 503].includes((await answer).status));
 });
 
-test('S102: a killed daemon leaves no llama-server', async t => {
+test.serial('S102: a killed daemon leaves no llama-server', async t => {
   const folder = await modelFolder(t, 'tiny-deep-F16.gguf');
   const daemon = await startDaemon(t, {models: [folder], variables});
   const {events} = await chat(daemon.url, endless);
@@ -82,7 +86,7 @@ test('S102: a killed daemon leaves no llama-server', async t => {
   await t.throwsAsync(collect(events));
 });
 
-test('Ctrl-C ends a node cleanly within five seconds with a stream open', async t => {
+test.serial('Ctrl-C ends a node cleanly within five seconds with a stream open', async t => {
   const folder = await modelFolder(t, 'tiny-deep-F16.gguf');
   const daemon = await startDaemon(t, {models: [folder], variables});
   const {events} = await chat(daemon.url, endless);
@@ -98,7 +102,7 @@ test('Ctrl-C ends a node cleanly within five seconds with a stream open', async 
   t.deepEqual(processesWith(folder), []);
 });
 
-test('R1, C7: a client that leaves frees the slot on the other node', async t => {
+test.serial('R1, C7: a client that leaves frees the slot on the other node', async t => {
   const [entry, holder] = await startHolders(t, 1);
   if (!entry || !holder) return t.fail();
   const controller = new AbortController();
@@ -112,7 +116,7 @@ test('R1, C7: a client that leaves frees the slot on the other node', async t =>
   t.is(text, counted(3));
 });
 
-test('C25, S84: a model that nobody has is a quick 404 with close names', async t => {
+test.serial('C25, S84: a model that nobody has is a quick 404 with close names', async t => {
   const daemon = await startDaemon(t, {models: [await modelFolder(t, 'tiny-count-F16.gguf')]});
   await until('the node has settled', async () => (await status(daemon.url)).uptimeSeconds > 3.5);
   const ask = async () =>
@@ -129,7 +133,7 @@ test('C25, S84: a model that nobody has is a quick 404 with close names', async 
   t.true(ms < 50, `${ms} ms`);
 });
 
-test('a damaged file is named with the reason, and other models are not affected', async t => {
+test.serial('a damaged file is named with the reason, and other models are not affected', async t => {
   const folder = await modelFolder(t, 'tiny-count-F16.gguf');
   const whole = await readFile(tinyModel('tiny-other-Q4_0.gguf'));
   const architecture = whole.indexOf('llama', whole.indexOf('general.architecture') + 20);
@@ -153,7 +157,7 @@ test('a damaged file is named with the reason, and other models are not affected
   t.is((await chatText(daemon.url, {model: 'tiny-count-F16', max_tokens: 3})).text, counted(3));
 });
 
-test('S74: a file that is deleted is eligible nowhere within two seconds, and one that is added is', async t => {
+test.serial('S74: a file that is deleted is eligible nowhere within two seconds, and one that is added is', async t => {
   const mesh = `test-${randomUUID().slice(0, 8)}`;
   const folder = await modelFolder(t, 'tiny-count-F16.gguf');
   const entry = await startDaemon(t, {mesh});
@@ -164,4 +168,5 @@ test('S74: a file that is deleted is eligible nowhere within two seconds, and on
   await until('the new one is known', async () => (await names()) === 'added tiny-count-F16', 6000);
   await unlink(join(folder, 'tiny-count-F16.gguf'));
   await until('the deleted one is gone', async () => (await names()) === 'added', 2500);
+  t.pass();
 });

@@ -21,7 +21,7 @@ async function clients(t: Parameters<typeof startDaemon>[0], file: string) {
 
 const messages = [{role: 'user' as const, content: 'count'}];
 
-test('S36: chat, streamed and whole, local and remote', async t => {
+test.serial('S36: chat, streamed and whole, local and remote', async t => {
   for (const {client} of await clients(t, 'tiny-count-F16.gguf')) {
     const whole = await client.chat.completions.create({model: 'tiny-count-F16', messages, max_tokens: 8});
     t.is(whole.choices[0]?.message.content, counted(8));
@@ -47,7 +47,7 @@ test('S36: chat, streamed and whole, local and remote', async t => {
   }
 });
 
-test('completions, and a prompt that is continued', async t => {
+test.serial('completions, and a prompt that is continued', async t => {
   for (const {client} of await clients(t, 'tiny-count-F16.gguf')) {
     const whole = await client.completions.create({model: 'tiny-count-F16', prompt: ' 1 2 3', max_tokens: 3});
     t.is(whole.choices[0]?.text, ' 4 5 6');
@@ -58,7 +58,7 @@ test('completions, and a prompt that is continued', async t => {
   }
 });
 
-test('tool calls, streamed and whole', async t => {
+test.serial('tool calls, streamed and whole', async t => {
   const tools = [
     {
       type: 'function' as const,
@@ -84,7 +84,7 @@ test('tool calls, streamed and whole', async t => {
   }
 });
 
-test('the list of models, one of them, and an unknown one', async t => {
+test.serial('the list of models, one of them, and an unknown one', async t => {
   for (const {client} of await clients(t, 'tiny-count-F16.gguf')) {
     const listed = await client.models.list();
     t.deepEqual(
@@ -97,7 +97,7 @@ test('the list of models, one of them, and an unknown one', async t => {
   }
 });
 
-test('C6: breaking from a stream and aborting a whole answer free the slot', async t => {
+test.serial('C6: breaking from a stream and aborting a whole answer free the slot', async t => {
   for (const {client, holderUrl} of await clients(t, 'tiny-deep-F16.gguf')) {
     const busy = async () => (await engines(holderUrl))[0]?.busy;
     const endless = {model: 'tiny-deep-F16', messages, max_tokens: 3000};
@@ -116,7 +116,7 @@ test('C6: breaking from a stream and aborting a whole answer free the slot', asy
   }
 });
 
-test('R108: a prompt that is too long is a 400 that says so, local and remote', async t => {
+test.serial('R108: a prompt that is too long is a 400 that says so, local and remote', async t => {
   for (const {client} of await clients(t, 'tiny-count-F16.gguf')) {
     const long = [{role: 'user' as const, content: 'x '.repeat(5000)}];
     for (const stream of [false, true]) {

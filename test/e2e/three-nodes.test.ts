@@ -5,7 +5,7 @@ import {startDaemon} from '../support/daemon.ts';
 import type {Daemon} from '../support/daemon.ts';
 import {modelFolder} from '../support/models.ts';
 import {processesWith} from '../support/processes.ts';
-import {aliveNames, engines, models} from '../support/reports.ts';
+import {aliveNames, engines, models, status} from '../support/reports.ts';
 import {timed, until} from '../support/until.ts';
 
 const files = ['tiny-count-F16', 'tiny-other-Q4_0', 'tiny-count-Q8_0'];
@@ -20,7 +20,7 @@ async function startThree(t: Parameters<typeof startDaemon>[0]): Promise<readonl
   );
 }
 
-test('S2, S54, S55, S99: three nodes that were told of nothing are one endpoint', async t => {
+test.serial('S2, S54, S55, S99: three nodes that were told of nothing are one endpoint', async t => {
   const daemons = await startThree(t);
 
   for (const {url} of daemons) {
@@ -53,28 +53,32 @@ test('S2, S54, S55, S99: three nodes that were told of nothing are one endpoint'
   t.regex(rows.find(row => row.startsWith('tiny-other-Q4_0')) ?? '', /llama-server +\d+ .* \S+:\d+ +\d+ minutes/u);
 });
 
-test('S33: twelve streams through a node without the model all run where it is loaded, on one engine', async t => {
-  const daemons = await startThree(t);
-  const [entry, holder] = daemons;
-  if (!entry || !holder) return t.fail();
-  const [model = ''] = files.slice(1);
-  await until('the entry node knows the model', async () => (await models(entry.url)).length === 3, 4000);
-  const asked = Array.from({length: 12}, async () => chatText(entry.url, {model, max_tokens: 100}));
-  const answers = await Promise.all(asked);
-  t.deepEqual(
-    answers.map(({status, text, done}) => [status, text, done]),
-    answers.map(() => [200, counted(100), true]),
-  );
-  t.deepEqual(new Set(answers.map(({headers}) => headers.get('x-hearsay-node'))), new Set(['n1']));
-  t.is(processesWith(`--alias ${model} `).length, 1);
-});
+test.serial(
+  'S33: twelve streams through a node without the model all run where it is loaded, on one engine',
+  async t => {
+    const daemons = await startThree(t);
+    const [entry, holder] = daemons;
+    if (!entry || !holder) return t.fail();
+    const [model = ''] = files.slice(1);
+    await until('the entry node knows the model', async () => (await models(entry.url)).length === 3, 4000);
+    const asked = Array.from({length: 12}, async () => chatText(entry.url, {model, max_tokens: 100}));
+    const answers = await Promise.all(asked);
+    t.deepEqual(
+      answers.map(({status, text, done}) => [status, text, done]),
+      answers.map(() => [200, counted(100), true]),
+    );
+    t.deepEqual(new Set(answers.map(({headers}) => headers.get('x-hearsay-node'))), new Set(['n1']));
+    t.is(processesWith(`--alias ${model} `).length, 1);
+  },
+);
 
-test('S17, S75: a node that is stopped leaves the lists at once, and its model is a clear 404', async t => {
+test.serial('S17, S75: a node that is stopped leaves the lists at once, and its model is a clear 404', async t => {
   const daemons = await startThree(t);
   const [first, , last] = daemons;
   if (!first || !last) return t.fail();
   await until('all know all', async () => (await aliveNames(first.url)).length === 3);
   await until('the model is listed', async () => (await models(first.url)).length === 3);
+  await until('the node has settled', async () => (await status(first.url)).uptimeSeconds > 3.5);
   t.is(await last.stop(), 0);
   await until('it is gone', async () => (await aliveNames(first.url)).length === 2, 1000);
   const {value, ms} = await timed(async () => chatText(first.url, {model: 'tiny-count-Q8_0'}));
@@ -82,7 +86,7 @@ test('S17, S75: a node that is stopped leaves the lists at once, and its model i
   t.true(ms < 500, `${ms} ms`);
 });
 
-test('S5: whichever node is stopped, the others keep serving', async t => {
+test.serial('S5: whichever node is stopped, the others keep serving', async t => {
   const daemons = await startThree(t);
   const [first, second, third] = daemons;
   if (!first || !second || !third) return t.fail();

@@ -137,7 +137,7 @@ export function snapshotOf(host: EngineHost, model: StoredModel): EngineSnapshot
 export async function until<T>(
   what: string,
   condition: () => T | Promise<T>,
-  msMax = waitMsMax,
+  msMax: number = waitMsMax,
 ): Promise<NonNullable<T>> {
   const limitMs = performance.now() + msMax;
   for (;;) {

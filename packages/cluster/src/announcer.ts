@@ -28,6 +28,11 @@ export function beatPeriodMs(nodes: number): number {
   return Math.min(30, Math.max(2, nodes / 10)) * 1000;
 }
 
+/** What a beat says of an inventory: enough to see that it has changed. */
+export function inventoryDigest(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex').slice(0, 16);
+}
+
 export function startAnnouncer(config: ClusterConfig, deps: ClusterDeps, nodeCount: () => number): Announcer {
   const {clock, engines, log, mesh, models} = deps;
   let sequence = 0;
@@ -42,7 +47,7 @@ export function startAnnouncer(config: ClusterConfig, deps: ClusterDeps, nodeCou
   function currentInventory(): {bytes: Uint8Array; digest: string} {
     if (!inventory) {
       const bytes = encodeInventory({models: models.list().filter(({problem}) => problem === undefined)});
-      inventory = {bytes, digest: createHash('sha256').update(bytes).digest('hex').slice(0, 16)};
+      inventory = {bytes, digest: inventoryDigest(bytes)};
     }
     return inventory;
   }

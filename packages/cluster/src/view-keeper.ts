@@ -8,6 +8,7 @@ import {
   expireNodes,
 } from '@hearsay/core';
 import type {AgedRecord, Link, NodeId, NodeRecord, Reach, SignedRecord, Verdict, View} from '@hearsay/core';
+import {inventoryDigest} from './announcer.ts';
 import type {ClusterDeps} from './join-cluster.ts';
 
 /** How often nodes past their life are forgotten. Only a matter of memory: choosing checks the age itself. */
@@ -75,7 +76,7 @@ export function startViewKeeper(deps: ClusterDeps): ViewKeeper {
     if (!known || !links.get(node)?.admitted || known.inventory?.digest === known.beat.inventory) return;
     if (fetching.has(node)) return;
     fetching.set(node, known.beat.inventory);
-    void fetch(node, known.beat.inventory).finally(() => {
+    void fetch(node).finally(() => {
       const {inventory} = view.nodes.get(node)?.beat ?? {};
       const asked = fetching.get(node);
       fetching.delete(node);
@@ -83,11 +84,12 @@ export function startViewKeeper(deps: ClusterDeps): ViewKeeper {
     });
   }
 
-  async function fetch(node: NodeId, digest: string): Promise<void> {
+  async function fetch(node: NodeId): Promise<void> {
     const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(inventoryTimeoutMs)]);
     try {
-      const inventory = decodeInventory(await mesh.inventory(node, signal));
-      setView(applyInventory(view, node, {digest, inventory}));
+      const bytes = await mesh.inventory(node, signal);
+      const digest = inventoryDigest(bytes);
+      setView(applyInventory(view, node, {digest, inventory: decodeInventory(bytes)}));
     } catch (error) {
       if (closing.signal.aborted) return;
       log('warn', 'could not fetch an inventory; the next beat tries again', {node, error: String(error)});

@@ -28,18 +28,23 @@ type Chunk = ReturnType<typeof encode.single>;
  */
 export async function converse(stream: Stream, talk: Talk, limits: ConversationLimits): Promise<void> {
   using limit = timeLimit(limits.clock, limits.msMax, `a conversation on ${stream.protocol}`, limits.signal);
-  const abort = (): void => stream.abort(asError(limit.signal.reason));
+  const over = Promise.withResolvers<never>();
+  const abort = (): void => {
+    stream.abort(asError(limit.signal.reason));
+    over.reject(limit.signal.reason); // aborting a stream does not always wake the one who reads it
+  };
   if (limit.signal.aborted) abort();
   limit.signal.addEventListener('abort', abort, {once: true});
   try {
     const duplex = messageStreamToDuplex(stream);
-    await pipe(
+    const talked = pipe(
       duplex.source,
       source => decode(source, {maxDataLength: limits.frameBytesMax}),
       frames => talk(nextOf(frames)),
       frames => encode(frames),
       duplex.sink,
     );
+    await Promise.race([talked, over.promise]);
   } catch (error) {
     stream.abort(asError(error));
     throw limit.signal.aborted ? limit.signal.reason : error;
