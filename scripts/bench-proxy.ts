@@ -11,9 +11,10 @@ import {until} from '../test/support/until.ts';
 import {prepareTests} from './prepare-tests.ts';
 
 /**
- * `npm run bench:proxy`: what the way through hearsay costs. The same requests go, in turns within one run, straight to a
- * llama-server, through the gateway of the node that has the model, and through one that must cross the mesh. Printed: time
- * to the first byte and what was added to it, and tokens per second. Compare columns, not runs: the machine is shared.
+ * `npm run bench:proxy`: what the way through hearsay costs. The same requests go, in turns within one run, straight
+ * to a llama-server, through the gateway of the node that has the model, and through one that must cross the mesh.
+ * Printed: time to the first byte and what was added to it, and tokens per second. Compare columns, not runs: the
+ * machine is shared.
  */
 
 const rounds = Number(process.argv[2] ?? 300);
@@ -28,7 +29,7 @@ interface Target {
 }
 
 await using cleanup = new AsyncDisposableStack();
-const teardown = {teardown: (run: () => unknown): void => void cleanup.defer(async () => void (await run()))};
+const teardown = {teardown: (run: () => unknown): void => cleanup.defer(async () => void (await run()))};
 Object.assign(process.env, await prepareTests());
 
 const direct = await startDirect();

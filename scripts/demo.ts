@@ -6,13 +6,13 @@ import {aliveNames, engines, models} from '../test/support/reports.ts';
 import {until} from '../test/support/until.ts';
 
 /**
- * `npm run demo`: three nodes on this machine, told nothing of each other, with a real llama-server each. Shows how they find
- * each other, how a request finds its model, and what happens when the node that serves it is killed.
+ * `npm run demo`: three nodes on this machine, told nothing of each other, with a real llama-server each. Shows how
+ * they find each other, how a request finds its model, and what happens when the node that serves it is killed.
  */
 
 const startedMs = performance.now();
 await using cleanup = new AsyncDisposableStack();
-const teardown = {teardown: (run: () => unknown): void => void cleanup.defer(async () => void (await run()))};
+const teardown = {teardown: (run: () => unknown): void => cleanup.defer(async () => void (await run()))};
 Object.assign(process.env, await prepareTests());
 
 say('Three nodes start: their own data, their own models, no list of peers, no configuration.');

@@ -1,6 +1,6 @@
-// Runs before `npm start`, `npm test` and `npm run demo`: installs the dependencies when package-lock.json has changed since the
-// last time, else does nothing in some 50 ms. Plain JavaScript without dependencies for Node 18 and newer, because it runs
-// before there is anything else.
+// Runs before `npm start`, `npm test` and `npm run demo`: installs the dependencies when package-lock.json has
+// changed since the last time, else does nothing in some 50 ms. Plain JavaScript without dependencies for Node 18 and
+// newer, because it runs before there is anything else.
 import {spawnSync} from 'node:child_process';
 import {createHash} from 'node:crypto';
 import {existsSync, readFileSync, writeFileSync} from 'node:fs';

@@ -5,8 +5,8 @@ import {prepareTests} from './prepare-tests.ts';
 import {tapSummary} from './tap-summary.ts';
 
 /**
- * What `npm test` runs: makes sure of a llama-server and of tiny models, both kept outside the checkout, then runs ava on the
- * given files, or on all. The last line is `N passed, N failed`; a file that crashes counts as failed.
+ * What `npm test` runs: makes sure of a llama-server and of tiny models, both kept outside the checkout, then runs
+ * ava on the given files, or on all. The last line is `N passed, N failed`; a file that crashes counts as failed.
  */
 
 const root = join(import.meta.dirname, '..');

@@ -33,8 +33,8 @@ test.serial('S2, S54, S55, S99: three nodes that were told of nothing are one en
 
   for (const {url, name: entry} of daemons) {
     for (const [index, model] of files.entries()) {
-      const {status, headers, text, done} = await chatText(url, {model, max_tokens: 20});
-      t.is(status, 200, `${model} at ${entry}`);
+      const {status: code, headers, text, done} = await chatText(url, {model, max_tokens: 20});
+      t.is(code, 200, `${model} at ${entry}`);
       t.is(text, counted(20));
       t.true(done);
       t.is(headers.get('x-hearsay-node'), `n${index}`);
@@ -64,7 +64,7 @@ test.serial(
     const asked = Array.from({length: 12}, async () => chatText(entry.url, {model, max_tokens: 100}));
     const answers = await Promise.all(asked);
     t.deepEqual(
-      answers.map(({status, text, done}) => [status, text, done]),
+      answers.map(({status: code, text, done}) => [code, text, done]),
       answers.map(() => [200, counted(100), true]),
     );
     t.deepEqual(new Set(answers.map(({headers}) => headers.get('x-hearsay-node'))), new Set(['n1']));

@@ -32,7 +32,7 @@ export interface DaemonOptions {
 }
 
 /** What a command has printed and how it ended. */
-export interface CommandResult {
+interface CommandResult {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
@@ -114,7 +114,7 @@ export async function startDaemon(t: Pick<ExecutionContext, 'teardown'>, options
 }
 
 /** Runs one command of the CLI to its end. */
-export async function runCli(
+async function runCli(
   args: readonly string[],
   variables: NodeJS.ProcessEnv = process.env,
   within: readonly string[] = [],
@@ -126,7 +126,10 @@ export async function runCli(
   return {code: await exitCodeOf(child), stdout: stdout(), stderr: stderr()};
 }
 
-/** Nothing of this machine's own hearsay: neither its settings nor its files, except engines that are installed already. */
+/**
+ * Nothing of this machine's own hearsay: neither its settings nor its files, except engines that are installed
+ * already.
+ */
 function daemonVariables(folder: string, {demo = false, variables}: DaemonOptions): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(([key]) => !key.startsWith('HEARSAY_'));
   return {

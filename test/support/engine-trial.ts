@@ -41,7 +41,7 @@ export async function tinyModel(name: TinyModelName): Promise<StoredModel> {
 export function storedModel(name: string, file: string, changes: Partial<StoredModel> = {}): StoredModel {
   return {
     key: file,
-    digest: toDigest(`unproven:${name}`),
+    digest: toDigest(`unproven:${name.replaceAll(' ', '-')}`),
     names: [name],
     files: [file],
     sizeBytes: 1e6,

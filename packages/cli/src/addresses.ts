@@ -10,8 +10,8 @@ interface HostAndPort {
 }
 
 /**
- * The daemon's URL as people name it: `host`, `:port`, `host:port`, `[::1]:port` or a URL with a prefix, without a slash at
- * the end. An address that means "every interface" becomes loopback, since nobody can connect to it.
+ * The daemon's URL as people name it: `host`, `:port`, `host:port`, `[::1]:port` or a URL with a prefix, without a
+ * slash at the end. An address that means "every interface" becomes loopback, since nobody can connect to it.
  */
 export function parseDaemonUrl(text: string): string {
   const trimmed = text.trim();

@@ -80,7 +80,9 @@ export function settingsOfTable(toml: Readonly<Record<string, unknown>>, file: s
   return {where: `in ${file}`, settings, folder};
 }
 
-/** Combines the sources, the strongest first, and fills in the defaults; throws BAD_CONFIG that names key and source. */
+/**
+ * Combines the sources, the strongest first, and fills in the defaults; throws BAD_CONFIG that names key and source.
+ */
 export function toConfig(sources: readonly SettingsSource[], surroundings: Surroundings): Config {
   const settings: Settings = Object.assign({}, ...sources.toReversed().map(source => judge(source, surroundings.home)));
   return {

@@ -12,7 +12,10 @@ export interface Answered<T> {
   readonly report: T;
 }
 
-/** Speaks to the admin API of the daemon at a URL. Faults: PEER_FAILED when no hearsay is there, else what it answered. */
+/**
+ * Speaks to the admin API of the daemon at a URL. Faults: PEER_FAILED when no hearsay is there, else what it
+ * answered.
+ */
 export class DaemonClient {
   readonly #url: string;
 

@@ -3,8 +3,8 @@ import type {Digest, EngineReport, ModelReport, NodeId, NodeReport, StatusReport
 import {z} from 'zod';
 
 /**
- * What the admin API of a daemon answers. Unknown fields are dropped, so that a newer daemon can be asked; anything that
- * does not fit was not said by hearsay.
+ * What the admin API of a daemon answers. Unknown fields are dropped, so that a newer daemon can be asked; anything
+ * that does not fit was not said by hearsay.
  */
 
 const nodeId = z.custom<NodeId>(isNodeId);

@@ -1,8 +1,8 @@
 const unitMs: Readonly<Record<string, number>> = {ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000};
 
 /**
- * Milliseconds of a duration as Ollama's users write it: `5m`, `1h30m`, `300` (seconds), `0` (at once), anything negative
- * (for ever: Infinity). Undefined when it is none.
+ * Milliseconds of a duration as Ollama's users write it: `5m`, `1h30m`, `300` (seconds), `0` (at once), anything
+ * negative (for ever: Infinity). Undefined when it is none.
  */
 export function parseDuration(value: number | string): number | undefined {
   const text = String(value).trim().toLowerCase();

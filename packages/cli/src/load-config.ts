@@ -19,7 +19,10 @@ export interface ConfigRequest {
   readonly workingFolder: string;
 }
 
-/** Reads the settings: flags before environment before file before defaults. Throws BAD_CONFIG that says what to change. */
+/**
+ * Reads the settings: flags before environment before file before defaults. Throws BAD_CONFIG that says what to
+ * change.
+ */
 export async function loadConfig(request: ConfigRequest): Promise<Config> {
   const {variables, home, workingFolder} = request;
   const folders = standardFolders(variables, home);

@@ -14,9 +14,9 @@ export interface DataFolderLock extends AsyncDisposable {
 const sqliteBusy = 5;
 
 /**
- * Takes the data folder for this process, made when missing; throws ALREADY_RUNNING when a living daemon has it. SQLite is used
- * for nothing but its lock: the system frees it however the owner ends, so that no process number has to be trusted, and
- * `daemon.json` only tells people and the other commands who it is.
+ * Takes the data folder for this process, made when missing; throws ALREADY_RUNNING when a living daemon has it.
+ * SQLite is used for nothing but its lock: the system frees it however the owner ends, so that no process number has
+ * to be trusted, and `daemon.json` only tells people and the other commands who it is.
  */
 export async function lockDataFolder(folder: string): Promise<DataFolderLock> {
   await makeFolder(folder);

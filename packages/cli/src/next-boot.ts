@@ -4,8 +4,8 @@ import type {Clock} from '@hearsay/core';
 import {writeWhole} from './write-whole.ts';
 
 /**
- * The number of this start, larger than that of every earlier one: records of a node are ordered by it. The wall clock helps
- * when the file was lost, the file when the clock was set back.
+ * The number of this start, larger than that of every earlier one: records of a node are ordered by it. The wall
+ * clock helps when the file was lost, the file when the clock was set back.
  */
 export async function nextBoot(dataFolder: string, clock: Clock): Promise<number> {
   const file = join(dataFolder, 'boot');

@@ -11,8 +11,8 @@ privateAddresses.addSubnet('169.254.0.0', 16);
 privateAddresses.addSubnet('fc00::', 7, 'ipv6');
 
 /**
- * The private networks this machine is in, such as `192.168.1.0/24`, from `os.networkInterfaces()`: whose machines the mesh
- * admits. IPv6 link-local ones are left out, since they are the same cables.
+ * The private networks this machine is in, such as `192.168.1.0/24`, from `os.networkInterfaces()`: whose machines
+ * the mesh admits. IPv6 link-local ones are left out, since they are the same cables.
  */
 export function privateSubnets(
   interfaces: Readonly<Record<string, readonly NetworkInterfaceInfo[] | undefined>>,

@@ -39,7 +39,10 @@ const queryFlags = z.object({host: z.string().optional(), json: z.boolean().opti
 const installFlags = z.object({from: z.enum(['registry', 'release']).optional()});
 const listFlags = z.object({json: z.boolean().optional()});
 
-/** All commands with their flags. What only a daemon needs is loaded when one is started, so that the others answer at once. */
+/**
+ * All commands with their flags. What only a daemon needs is loaded when one is started, so that the others answer at
+ * once.
+ */
 export function makeProgram(deps: ProgramDeps): Command {
   const {terminal, version} = deps;
   const program = new Command('hearsay')

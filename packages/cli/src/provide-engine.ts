@@ -23,8 +23,8 @@ interface Deps {
 }
 
 /**
- * The engine of this machine, installed when there is none. A string when there will be none: why, and what to do. A node
- * without an engine is still of use, since it can ask the others.
+ * The engine of this machine, installed when there is none. A string when there will be none: why, and what to do. A
+ * node without an engine is still of use, since it can ask the others.
  */
 export async function provideEngine(wish: EngineWish, deps: Deps, signal: AbortSignal): Promise<Engine | string> {
   const {path: configuredCommand, searchPath, cacheFolder} = wish;
@@ -54,8 +54,8 @@ async function tried(engine: Engine, {clock}: Deps, signal: AbortSignal): Promis
 }
 
 /**
- * Installs from the given origin. Without one, first what this version was tested with, built from the npm registry, and where
- * that cannot be done the official release.
+ * Installs from the given origin. Without one, first what this version was tested with, built from the npm registry,
+ * and where that cannot be done the official release.
  */
 export async function installAny(
   cacheFolder: string,

@@ -13,7 +13,8 @@ const endMsMax = 5000;
 const sameSignalMs = 500;
 
 /**
- * Runs a node as this process until a signal asks it to end, and resolves with the exit code. A second signal ends it at once.
+ * Runs a node as this process until a signal asks it to end, and resolves with the exit code. A second signal ends it
+ * at once.
  */
 export async function runDaemon(options: ServeOptions, log: Log, terminal: Terminal): Promise<number> {
   const stop = new AbortController();

@@ -30,7 +30,10 @@ interface ServeDeps extends Environment {
   readonly terminal: Terminal;
 }
 
-/** Runs a node until the signal aborts, and then ends it in the reverse order. The composition root: parts meet only here. */
+/**
+ * Runs a node until the signal aborts, and then ends it in the reverse order. The composition root: parts meet only
+ * here.
+ */
 export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortSignal): Promise<void> {
   const {config, version} = options;
   const {clock, terminal} = deps;

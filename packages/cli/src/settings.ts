@@ -3,7 +3,10 @@ import type {LogLevel} from '@hearsay/core';
 import {isKnownNodeText} from '@hearsay/core';
 import {parseDuration} from './duration.ts';
 
-/** Every setting by its key in the config file: what it may be. The manual and the error messages are made from this table. */
+/**
+ * Every setting by its key in the config file: what it may be. The manual and the error messages are made from this
+ * table.
+ */
 const schemas = {
   name: name(),
   data_dir: path(),

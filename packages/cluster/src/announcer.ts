@@ -24,7 +24,7 @@ export interface Announcer extends AsyncDisposable {
 }
 
 /** Period of the beat for a mesh of that many nodes: clamp(2, N/10, 30) seconds. */
-export function beatPeriodMs(nodes: number): number {
+function beatPeriodMs(nodes: number): number {
   return Math.min(30, Math.max(2, nodes / 10)) * 1000;
 }
 

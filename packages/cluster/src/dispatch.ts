@@ -33,8 +33,8 @@ export interface Started {
 }
 
 /**
- * Finds a node for the request and starts it there. May move on to another node until the first bytes have come from one,
- * never after (law 3). Throws what went wrong first, with everything that was tried in the details.
+ * Finds a node for the request and starts it there. May move on to another node until the first bytes have come from
+ * one, never after (law 3). Throws what went wrong first, with everything that was tried in the details.
  */
 export async function dispatch(
   request: ClientRequest,
@@ -168,8 +168,8 @@ class Search {
   }
 
   /**
-   * An answer that another node may do better: an overloaded or broken engine, or a 200 whose first event is an error (R21).
-   * What the client did wrong stays its answer everywhere (R108).
+   * An answer that another node may do better: an overloaded or broken engine, or a 200 whose first event is an error
+   * (R21). What the client did wrong stays its answer everywhere (R108).
    */
   async #failureIn(response: WorkResponse, body: LeasedBody): Promise<Fault | undefined> {
     const {status} = response;

@@ -35,7 +35,9 @@ export interface ClusterDeps extends Environment {
 /** After the start an unknown name may be known in a moment: wait this long for peers before saying 404 (R112). */
 const settlingMs = 3000;
 
-/** Joins the mesh as one node: announces it, listens to the others, serves them, and dispatches what its gateway gets. */
+/**
+ * Joins the mesh as one node: announces it, listens to the others, serves them, and dispatches what its gateway gets.
+ */
 export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Promise<Cluster> {
   const {clock, engines, log, mesh, models} = deps;
   const keeper = startViewKeeper(deps);

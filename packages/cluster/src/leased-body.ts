@@ -5,9 +5,9 @@ import type {Lease, SignedRecord, WorkResponse} from '@hearsay/core';
 const peekBytesMax = 4096;
 
 /**
- * The bytes of a run together with the lease they come from. The lease ends with the bytes, however they end: read to the
- * end, broken, returned early, or the client's signal. Not a generator, because a generator that was never started never
- * runs its `finally`, and one that waits cannot be returned from.
+ * The bytes of a run together with the lease they come from. The lease ends with the bytes, however they end: read to
+ * the end, broken, returned early, or the client's signal. Not a generator, because a generator that was never
+ * started never runs its `finally`, and one that waits cannot be returned from.
  */
 export class LeasedBody implements AsyncIterableIterator<Uint8Array> {
   onRecord: (record: SignedRecord) => void = () => undefined;

@@ -6,9 +6,9 @@ const fencedRequestsMax = 10_000;
 export type ServePeer = (request: WorkRequest, from: NodeId, signal: AbortSignal) => Promise<Lease | Busy | Refusal>;
 
 /**
- * Answers the offers of peers. It runs a request here or not at all, so that a request crosses the mesh at most once (law 1),
- * and refuses an attempt that is not newer than the newest it has seen, so that a request which was given to somebody else
- * meanwhile is not started late (law 2).
+ * Answers the offers of peers. It runs a request here or not at all, so that a request crosses the mesh at most once
+ * (law 1), and refuses an attempt that is not newer than the newest it has seen, so that a request which was given to
+ * somebody else meanwhile is not started late (law 2).
  */
 export function servePeers(local: Worker, fresh: () => Promise<SignedRecord>): ServePeer {
   const newestAttempt = new Map<RequestId, number>();

@@ -60,7 +60,10 @@ export interface Question {
   readonly nowMs: number;
 }
 
-/** Pure: every node of the view and this one, each with what speaks against it. Nothing is left out, so all can be explained. */
+/**
+ * Pure: every node of the view and this one, each with what speaks against it. Nothing is left out, so all can be
+ * explained.
+ */
 export function candidatesFor(
   question: Question,
   self: SelfFacts,
@@ -139,7 +142,10 @@ function firstAccepted(
   return undefined;
 }
 
-/** People may write a node's name, its whole id, or the last characters of the id that lists show; `local` is this node. */
+/**
+ * People may write a node's name, its whole id, or the last characters of the id that lists show; `local` is this
+ * node.
+ */
 export function isNamed(beat: Pick<Beat, 'node' | 'name'>, written: string, isSelf: boolean): boolean {
   const word = written.toLowerCase();
   if (isSelf && word === 'local') return true;

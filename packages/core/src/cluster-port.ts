@@ -31,8 +31,9 @@ export interface RunFacts {
 }
 
 /**
- * An answer whose first bytes have arrived. The status is llama-server's own; an error body is passed on unchanged (R24).
- * The body throws `INTERRUPTED` when the run broke after output had begun. Return or break from it to end the run.
+ * An answer whose first bytes have arrived. The status is llama-server's own; an error body is passed on unchanged
+ * (R24). The body throws `INTERRUPTED` when the run broke after output had begun. Return or break from it to end the
+ * run.
  */
 export interface Answer {
   readonly run: RunFacts;
@@ -129,9 +130,9 @@ export interface StatusReport {
 /** One node's part in the mesh, as its gateway uses it. */
 export interface Cluster extends AsyncDisposable {
   /**
-   * Runs the request on the node that ranks best and resolves when the first bytes of its answer are here. Throws a fault
-   * before that: MODEL_NOT_FOUND, NO_CANDIDATE, OVERLOADED, ENGINE_FAILED, PEER_FAILED, CANCELLED. May reassign until it
-   * resolves, never after (law 3).
+   * Runs the request on the node that ranks best and resolves when the first bytes of its answer are here. Throws a
+   * fault before that: MODEL_NOT_FOUND, NO_CANDIDATE, OVERLOADED, ENGINE_FAILED, PEER_FAILED, CANCELLED. May reassign
+   * until it resolves, never after (law 3).
    */
   dispatch(request: ClientRequest, signal: AbortSignal): Promise<Answer>;
   models(): readonly ModelReport[];

@@ -39,8 +39,8 @@ export interface EngineHost extends AsyncDisposable {
   reserve(model: StoredModel, options: {readonly force: boolean}): Reservation | Busy | Refusal;
   engines(): readonly EngineSnapshot[];
   /**
-   * Ends the engine after its running requests, or after the drain limit; resolves when the process is gone. Requests that
-   * have not begun to run fail; later ones may start it again.
+   * Ends the engine after its running requests, or after the drain limit; resolves when the process is gone. Requests
+   * that have not begun to run fail; later ones may start it again.
    */
   stop(key: string): Promise<void>;
   memory(): MemoryFacts;

@@ -15,7 +15,10 @@ const policy: EnginePolicy = {
 
 const waiting: readonly EngineState['kind'][] = ['starting', 'draining', 'stopping', 'backing off', 'broken'];
 
-/** What the machine believes, beside what is true outside: the process, its timer, and the starts since it was last well. */
+/**
+ * What the machine believes, beside what is true outside: the process, its timer, and the starts since it was last
+ * well.
+ */
 class Life {
   state: EngineState = {kind: 'stopped', attempt: 0};
   processes = 0;
@@ -69,7 +72,10 @@ const anyEvent: fc.Arbitrary<EngineEvent> = fc.oneof(
 );
 const anyLife = fc.array(anyEvent, {maxLength: 80});
 
-/** Runs the law after every event of many random lives; a failure prints its seed and the shortest life that breaks it. */
+/**
+ * Runs the law after every event of many random lives; a failure prints its seed and the shortest life that breaks
+ * it.
+ */
 function always(law: (life: Life) => boolean): void {
   fc.assert(
     fc.property(anyLife, events => {

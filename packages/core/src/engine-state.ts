@@ -34,7 +34,9 @@ export interface EnginePolicy {
   readonly drainTimeoutMs: number;
   /** From SIGTERM to SIGKILL. */
   readonly killAfterMs: number;
-  /** How long a broken engine refuses at once before it may be tried again, and how long failed starts are remembered. */
+  /**
+   * How long a broken engine refuses at once before it may be tried again, and how long failed starts are remembered.
+   */
   readonly coolDownMs: number;
   readonly maxAttempts: number;
   readonly backoffMs: (attempt: number) => number;
@@ -45,7 +47,9 @@ export interface EngineStep {
   readonly effects: readonly EngineEffect[];
 }
 
-/** Pure: what an engine becomes after an event, and what must be done about it. Events that mean nothing are ignored. */
+/**
+ * Pure: what an engine becomes after an event, and what must be done about it. Events that mean nothing are ignored.
+ */
 export function stepEngine(state: EngineState, event: EngineEvent, policy: EnginePolicy): EngineStep {
   switch (state.kind) {
     case 'stopped':
@@ -110,7 +114,10 @@ function retry(attempt: number, why: {reason: string; final: boolean}, policy: E
   return to({kind: 'broken', reason: why.reason}, {kind: 'settleWaiters'}, deadline(policy.coolDownMs));
 }
 
-/** Nobody waits for the next start any more. The failed ones still count, or requests that kill their engine never break it. */
+/**
+ * Nobody waits for the next start any more. The failed ones still count, or requests that kill their engine never
+ * break it.
+ */
 function rest(attempt: number, policy: EnginePolicy): EngineStep {
   return to({kind: 'stopped', attempt}, {kind: 'settleWaiters'}, deadline(policy.coolDownMs));
 }

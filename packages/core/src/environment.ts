@@ -21,8 +21,8 @@ export interface Random {
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
 /**
- * `error`: someone must act · `warn`: may become an error · `info`: a person wants to know, rare · `debug`: for developers.
- * Fields are ours, never prompts, keys or bytes from the network.
+ * `error`: someone must act · `warn`: may become an error · `info`: a person wants to know, rare · `debug`: for
+ * developers. Fields are ours, never prompts, keys or bytes from the network.
  */
 export type Log = (level: LogLevel, message: string, fields?: Readonly<Record<string, unknown>>) => void;
 

@@ -1,6 +1,6 @@
 /**
- * Everything that can go wrong, by name. A *no* (busy, refused) is a value and never a fault; a fault is something that broke
- * or that a person must change. The HTTP meaning of a code is given in `gateway`, nowhere else.
+ * Everything that can go wrong, by name. A *no* (busy, refused) is a value and never a fault; a fault is something
+ * that broke or that a person must change. The HTTP meaning of a code is given in `gateway`, nowhere else.
  */
 export type FaultCode =
   | 'BAD_CONFIG' // a setting or flag cannot be used; the message says which

@@ -4,7 +4,9 @@ import {Fault} from './fault.ts';
 /** One running daemon: its libp2p peer id in base58 (`12D3Koo…`), proven by the handshake. */
 export type NodeId = string & {readonly brand: 'NodeId'};
 
-/** `sha256:` and 64 hex digits: what a model is. Or `unproven:` and a local key while the file is still being hashed. */
+/**
+ * `sha256:` and 64 hex digits: what a model is. Or `unproven:` and a local key while the file is still being hashed.
+ */
 export type Digest = string & {readonly brand: 'Digest'};
 
 /** One client request through its whole life, on every node: 24 hex digits. */

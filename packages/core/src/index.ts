@@ -1,6 +1,7 @@
 /**
- * The rules of hearsay as pure functions over plain data, the ports between packages, and the wire schemas. It hides how
- * records merge, how nodes are ranked and how bytes are laid out; it owns no outside technology and keeps no state.
+ * The rules of hearsay as pure functions over plain data, the ports between packages, and the wire schemas. It hides
+ * how records merge, how nodes are ranked and how bytes are laid out; it owns no outside technology and keeps no
+ * state.
  */
 export type {Answer, ClientRequest, Cluster, EngineReport, ModelReport} from './cluster-port.ts';
 export type {NodeReport, RunFacts, StatusReport} from './cluster-port.ts';

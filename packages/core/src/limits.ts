@@ -1,4 +1,6 @@
-/** Largest beat: fits one UDP-sized packet many times over and keeps fifty nodes under 40 kB/s (facts: gossip model). */
+/**
+ * Largest beat: fits one UDP-sized packet many times over and keeps fifty nodes under 40 kB/s (facts: gossip model).
+ */
 export const beatBytesMax: number = 400;
 
 /** Largest signed record, with room for a beat of a newer version. */

@@ -8,9 +8,10 @@ export interface Ranked extends Candidate {
 }
 
 /**
- * The seed rule: (1) a node that has the model loaded; (2) of those it fits on, one that has it on disk; (3) the one with the
- * most room; ties to itself, then free slots, then a hash of (request, node), so that equal nodes share the work
- * (requirements S20–S29). A preferred node goes first whatever its state. Pure, total and independent of the order of its input.
+ * The seed rule: (1) a node that has the model loaded; (2) of those it fits on, one that has it on disk; (3) the one
+ * with the most room; ties to itself, then free slots, then a hash of (request, node), so that equal nodes share the
+ * work (requirements S20–S29). A preferred node goes first whatever its state. Pure, total and independent of the
+ * order of its input.
  */
 export function rank(candidates: readonly Candidate[], request: string): readonly Ranked[] {
   const eligible = candidates.filter(({exclusion}) => exclusion === undefined);

@@ -1,4 +1,7 @@
-/** Beats, leaves and inventories in bytes. Kept apart from the stream messages: they change with what nodes tell of themselves. */
+/**
+ * Beats, leaves and inventories in bytes. Kept apart from the stream messages: they change with what nodes tell of
+ * themselves.
+ */
 import {encode} from 'cborg';
 import {z} from 'zod';
 import {isProven} from './ids.ts';

@@ -18,9 +18,9 @@ export type Resolution =
 const closeNamesMax = 3;
 
 /**
- * Pure: what a client means by a name. Names are compared without case; `name@sha256:…`, a whole digest and its first twelve
- * digits select one model. One name with two contents goes to this node's own, else to what most nodes hold (law 6). No name
- * at all means the only model there is.
+ * Pure: what a client means by a name. Names are compared without case; `name@sha256:…`, a whole digest and its first
+ * twelve digits select one model. One name with two contents goes to this node's own, else to what most nodes hold
+ * (law 6). No name at all means the only model there is.
  */
 export function resolveModel(asked: string, models: readonly NamedModel[]): Resolution {
   const wanted = asked.trim().toLowerCase();

@@ -29,9 +29,9 @@ export interface ViewChange {
 }
 
 /**
- * Merges one record whose signature is proven. The newer stamp wins and nothing else counts, so the order of arrival does
- * not matter. `ageMs` is the time the record has spent on other nodes: a record past its life changes nothing, and one that
- * was passed around expires as if it had been heard directly (law 5).
+ * Merges one record whose signature is proven. The newer stamp wins and nothing else counts, so the order of arrival
+ * does not matter. `ageMs` is the time the record has spent on other nodes: a record past its life changes nothing,
+ * and one that was passed around expires as if it had been heard directly (law 5).
  */
 export function applyRecord(
   view: View,

@@ -1,7 +1,7 @@
 /**
- * How records, stream headers and exchanges are laid out in bytes: CBOR maps with short keys, described in docs/protocol.md.
- * Unknown keys and further array elements are ignored, so that a newer version may add fields. Every decoder throws a Fault
- * and nothing else, whatever the bytes are.
+ * How records, stream headers and exchanges are laid out in bytes: CBOR maps with short keys, described in
+ * docs/protocol.md. Unknown keys and further array elements are ignored, so that a newer version may add fields.
+ * Every decoder throws a Fault and nothing else, whatever the bytes are.
  */
 import {decode, encode} from 'cborg';
 import {z} from 'zod';

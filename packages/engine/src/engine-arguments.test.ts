@@ -8,8 +8,22 @@ const chatModel = storedModel('Tiny Count', '/models/a.gguf', {contextMax: 2048}
 
 test('context, slots, cache, alias and address are always said', t => {
   t.deepEqual(engineArguments(chatModel, settings, 4000), [
-    ...['-m', '/models/a.gguf', '--alias', 'Tiny Count', '--host', '127.0.0.1', '--port', '4000'],
-    ...['-c', '8192', '-np', '4', '--cache-ram', '0', '--no-ui', '--offline'],
+    '-m',
+    '/models/a.gguf',
+    '--alias',
+    'Tiny Count',
+    '--host',
+    '127.0.0.1',
+    '--port',
+    '4000',
+    '-c',
+    '8192',
+    '-np',
+    '4',
+    '--cache-ram',
+    '0',
+    '--no-ui',
+    '--offline',
   ]);
 });
 

@@ -12,8 +12,9 @@ export interface EngineSettings {
 }
 
 /**
- * Everything that costs memory or opens a door is said explicitly: without `-c` and `-np` llama-server takes four times the
- * trained context, without `--cache-ram` another 8 GiB. The owner's own arguments come last, so that they win.
+ * Everything that costs memory or opens a door is said explicitly: without `-c` and `-np` llama-server takes four
+ * times the trained context, without `--cache-ram` another 8 GiB. The owner's own arguments come last, so that they
+ * win.
  */
 export function engineArguments(model: StoredModel, settings: EngineSettings, port: number): readonly string[] {
   const {slots, threads, cacheRamMiB, extraArguments} = settings;
@@ -51,8 +52,8 @@ const passedOn: RegExp = new RegExp(
 );
 
 /**
- * The child's environment. Names that are not listed stay here: they may be secrets, or `LLAMA_ARG_…`, which would change the
- * meaning of our arguments.
+ * The child's environment. Names that are not listed stay here: they may be secrets, or `LLAMA_ARG_…`, which would
+ * change the meaning of our arguments.
  */
 export function engineEnvironment(
   inherited: Readonly<Record<string, string | undefined>>,
@@ -66,7 +67,8 @@ export function engineEnvironment(
     LLAMA_API_KEY: apiKey,
     // With gdb installed a crash would first run it for a backtrace.
     GGML_NO_BACKTRACE: '1',
-    // Child mode: it exits when its stdin closes, so also when this process is killed, and says on stdout when it is ready.
+    // Child mode: it exits when its stdin closes, so also when this process is killed, and says on stdout when it is
+    // ready.
     LLAMA_SERVER_ROUTER_PORT: '0',
   };
 }

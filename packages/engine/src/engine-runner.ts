@@ -30,8 +30,8 @@ const retryMsMin = 100;
 const retryMsMax = 30_000;
 
 /**
- * The life of one model's engine: the only writer of its state, around the pure `stepEngine`. Events are handled one after
- * the other and to the end, so that nobody sees half a transition.
+ * The life of one model's engine: the only writer of its state, around the pure `stepEngine`. Events are handled one
+ * after the other and to the end, so that nobody sees half a transition.
  */
 export class EngineRunner implements SlotOwner {
   readonly #options: RunnerOptions;
@@ -95,7 +95,10 @@ export class EngineRunner implements SlotOwner {
     this.#options.changed();
   }
 
-  /** Lets running requests end within the drain limit. Those that have not begun fail, so that they do not start it again. */
+  /**
+   * Lets running requests end within the drain limit. Those that have not begun fail, so that they do not start it
+   * again.
+   */
   async stop(): Promise<void> {
     this.#failPending(engineFailed(this.#model, 'it was stopped'));
     this.#send({kind: 'unwanted'});
@@ -132,7 +135,10 @@ export class EngineRunner implements SlotOwner {
     };
   }
 
-  /** What has been loaded is never used for a file that has changed since: it drains, and the next start reads the new one. */
+  /**
+   * What has been loaded is never used for a file that has changed since: it drains, and the next start reads the new
+   * one.
+   */
   #useModel(model: StoredModel): void {
     const isStale =
       this.#loaded !== undefined &&

@@ -1,6 +1,7 @@
 /**
- * Keeps llama-server processes on this machine and lends their slots. It hides where llama-server comes from and how it is
- * installed, its arguments, ports, keys and exit codes, and how a process is started, watched, stopped and never left behind.
+ * Keeps llama-server processes on this machine and lends their slots. It hides where llama-server comes from and how
+ * it is installed, its arguments, ports, keys and exit codes, and how a process is started, watched, stopped and
+ * never left behind.
  */
 export {installedEngines} from './engine-store.ts';
 export {engineVersion, findEngine} from './find-engine.ts';

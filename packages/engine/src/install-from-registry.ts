@@ -8,13 +8,13 @@ import type {EngineRecipe, InstallProgress} from './install-engine.ts';
 import {runCommand} from './run-command.ts';
 
 /** A package by npm's own way of naming one, and the hash that its file must have. */
-export interface PinnedPackage {
+interface PinnedPackage {
   readonly spec: string;
   /** `sha512-` and base64, as `npm view SPEC dist.integrity` prints it. */
   readonly integrity: string;
 }
 
-export interface PinnedPackages {
+interface PinnedPackages {
   /** The llama.cpp release inside. Source and libraries are of the same one, else their interfaces would not fit. */
   readonly release: string;
   /** Holds the source as a git bundle. */

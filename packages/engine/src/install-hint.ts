@@ -7,6 +7,6 @@ export const installHint: string = [
   '`hearsay engine install`; building it needs a C++ compiler and git (Debian, Ubuntu: `apt install g++ git`).',
 ].join('\n');
 
-export function engineMissing(): Fault {
+function engineMissing(): Fault {
   return new Fault('ENGINE_MISSING', `there is no llama-server on this machine.\n${installHint}`);
 }

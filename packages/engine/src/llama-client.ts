@@ -32,8 +32,8 @@ interface Exchange {
 }
 
 /**
- * Speaks HTTP to one llama-server child. Connections are kept, because every request goes to the same place; there is no time
- * limit, because a long prompt is silent for minutes and a child that died closes its sockets.
+ * Speaks HTTP to one llama-server child. Connections are kept, because every request goes to the same place; there is
+ * no time limit, because a long prompt is silent for minutes and a child that died closes its sockets.
  */
 export class LlamaClient {
   readonly #options: LlamaClientOptions;

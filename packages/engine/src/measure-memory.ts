@@ -15,8 +15,8 @@ export function measureMemory(): MemoryFacts {
 }
 
 /**
- * Respects the limits of cgroup v2, of this group and of those around it. Cached file pages that are not in use count as free,
- * because the kernel gives them up first.
+ * Respects the limits of cgroup v2, of this group and of those around it. Cached file pages that are not in use count
+ * as free, because the kernel gives them up first.
  */
 export function withinCgroup(machine: MemoryFacts, root: string, membership: string): MemoryFacts {
   const path = /^0::(?<path>\/.*)$/mu.exec(membership)?.groups?.['path'];

@@ -9,7 +9,10 @@ const goneWithinMs = 2_000;
 
 const pidFile: RegExp = /^engine-(?<pid>[1-9]\d{0,9})\.pid$/u;
 
-/** Notes a child, so that the next daemon finds it if this one cannot stop it. Called again when its command line has changed. */
+/**
+ * Notes a child, so that the next daemon finds it if this one cannot stop it. Called again when its command line has
+ * changed.
+ */
 export async function writePidFile(runFolder: string, pid: number): Promise<void> {
   const identity = await processIdentity(pid);
   if (identity !== undefined) await writeFile(pidPath(runFolder, pid), identity, {mode: 0o600});
@@ -20,8 +23,8 @@ export async function removePidFile(runFolder: string, pid: number): Promise<voi
 }
 
 /**
- * Makes the run folder and ends the engines that a killed daemon left in it (R81). A process is touched only when it started at
- * the noted time with the noted command line: its id alone may belong to somebody else by now.
+ * Makes the run folder and ends the engines that a killed daemon left in it (R81). A process is touched only when it
+ * started at the noted time with the noted command line: its id alone may belong to somebody else by now.
  */
 export async function reapOrphans(runFolder: string, environment: Environment): Promise<void> {
   await mkdir(runFolder, {recursive: true, mode: 0o700});

@@ -3,8 +3,8 @@ import {readFile} from 'node:fs/promises';
 import {promisify} from 'node:util';
 
 /**
- * When a process started and its command line, as one text: two processes that use the same id one after the other differ in
- * it. Undefined when no such process runs (a zombie runs no more) or this system cannot tell.
+ * When a process started and its command line, as one text: two processes that use the same id one after the other
+ * differ in it. Undefined when no such process runs (a zombie runs no more) or this system cannot tell.
  */
 export async function processIdentity(pid: number): Promise<string | undefined> {
   try {

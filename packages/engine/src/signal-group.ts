@@ -1,4 +1,7 @@
-/** Signals a child's whole process group: `llama serve` and wrapper scripts have children of their own. Quiet when it is gone. */
+/**
+ * Signals a child's whole process group: `llama serve` and wrapper scripts have children of their own. Quiet when it
+ * is gone.
+ */
 export function signalGroup(pid: number, signal: 'SIGTERM' | 'SIGKILL'): void {
   try {
     process.kill(process.platform === 'win32' ? pid : -pid, signal);

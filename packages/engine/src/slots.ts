@@ -11,7 +11,10 @@ interface Waiting {
   readonly grant: () => void;
 }
 
-/** Most requests that wait for one engine: more could not be served within a client's patience, and each holds its body. */
+/**
+ * Most requests that wait for one engine: more could not be served within a client's patience, and each holds its
+ * body.
+ */
 export const queuedMax: number = 256;
 
 /** Assumed length of a request before the first one has ended, in milliseconds. */

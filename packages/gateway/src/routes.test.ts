@@ -6,7 +6,7 @@ import {openGateway} from '../../../test/support/open-gateway.ts';
 import {modelReport, scriptedAnswer, scriptedBody} from '../../../test/support/scripted-cluster.ts';
 import {chatEvents, scriptedCluster} from '../../../test/support/scripted-cluster.ts';
 import type {ScriptedCluster} from '../../../test/support/scripted-cluster.ts';
-import type {GatewayConfig} from './index.ts';
+import type {GatewayConfig} from './start-gateway.ts';
 import type {JsonObject} from './json.ts';
 
 const body = JSON.stringify({model: 'tiny', messages: [{role: 'user', content: 'hi'}]});

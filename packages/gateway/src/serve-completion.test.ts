@@ -7,7 +7,7 @@ import {connectTo, eventually, openGateway, post} from '../../../test/support/op
 import {chatEvents, event, scriptedAnswer, scriptedBody} from '../../../test/support/scripted-cluster.ts';
 import {scriptedCluster} from '../../../test/support/scripted-cluster.ts';
 import type {Script, ScriptedCluster} from '../../../test/support/scripted-cluster.ts';
-import type {Gateway} from './index.ts';
+import type {Gateway} from './start-gateway.ts';
 
 interface Opened {
   readonly cluster: ScriptedCluster;

@@ -9,7 +9,7 @@ import type {WireClient} from '../../../test/support/open-gateway.ts';
 import {chatEvents, event, scriptedAnswer, scriptedBody} from '../../../test/support/scripted-cluster.ts';
 import {scriptedCluster} from '../../../test/support/scripted-cluster.ts';
 import type {Script} from '../../../test/support/scripted-cluster.ts';
-import type {Gateway, GatewayConfig} from './index.ts';
+import type {Gateway, GatewayConfig} from './start-gateway.ts';
 
 const body = JSON.stringify({model: 'tiny', stream: true, messages: []});
 const first = chatEvents(['Hel', 'lo']).slice(0, 3);

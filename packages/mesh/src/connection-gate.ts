@@ -21,9 +21,9 @@ export interface GateFacts {
 }
 
 /**
- * Decides which connections may be at all: from near addresses, or to named ones, and one for each pair. When two nodes dial each
- * other at once, only the lower id decides, and takes whichever handshake is through first; so a pair gets exactly one
- * connection, also when only one of the two can be dialled.
+ * Decides which connections may be at all: from near addresses, or to named ones, and one for each pair. When two
+ * nodes dial each other at once, only the lower id decides, and takes whichever handshake is through first; so a pair
+ * gets exactly one connection, also when only one of the two can be dialled.
  */
 export class ConnectionGate implements ConnectionGater {
   readonly #facts: GateFacts;

@@ -23,8 +23,8 @@ export interface ConversationLimits {
 type Chunk = ReturnType<typeof encode.single>;
 
 /**
- * Holds one conversation of a few length-prefixed frames on a stream, and closes the stream. Only for what fits into memory:
- * reading has no back-pressure here, so the number of bytes is bounded instead.
+ * Holds one conversation of a few length-prefixed frames on a stream, and closes the stream. Only for what fits into
+ * memory: reading has no back-pressure here, so the number of bytes is bounded instead.
  */
 export async function converse(stream: Stream, talk: Talk, limits: ConversationLimits): Promise<void> {
   using limit = timeLimit(limits.clock, limits.msMax, `a conversation on ${stream.protocol}`, limits.signal);

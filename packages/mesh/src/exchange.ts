@@ -27,8 +27,8 @@ export interface ExchangeFacts {
 }
 
 /**
- * The first conversation of two nodes and the repeated one: they compare mesh names, admit each other, and then give each other
- * their newest records. Nothing but the two names is said before the names agree (law 8).
+ * The first conversation of two nodes and the repeated one: they compare mesh names, admit each other, and then give
+ * each other their newest records. Nothing but the two names is said before the names agree (law 8).
  */
 export class Exchange {
   readonly #facts: ExchangeFacts;

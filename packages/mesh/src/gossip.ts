@@ -17,7 +17,10 @@ const outboundBytesMax = 4 * 1024 * 1024;
 /** Checked by the caller against everything it knows; called only with records that are really signed. */
 export type Judge = (record: SignedRecord, from: NodeId) => Verdict;
 
-/** Spreads records to all admitted peers at once. gossipsub has no history: what a newcomer missed, the exchange brings. */
+/**
+ * Spreads records to all admitted peers at once. gossipsub has no history: what a newcomer missed, the exchange
+ * brings.
+ */
 export class Gossip {
   readonly #topic: string;
   readonly #admissions: Admissions;
@@ -99,7 +102,10 @@ export class Gossip {
     }
   }
 
-  /** gossipsub would talk to every libp2p node that connects; behind this it hears of a peer once that is admitted (law 8). */
+  /**
+   * gossipsub would talk to every libp2p node that connects; behind this it hears of a peer once that is admitted
+   * (law 8).
+   */
   #admittedOnly(registrar: Registrar): Registrar {
     const wrapped = new Map<string, Topology>();
     return {

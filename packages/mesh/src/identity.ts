@@ -8,8 +8,8 @@ import type {NodeId, SignedRecord} from '@hearsay/core';
 import {concat} from 'uint8arrays/concat';
 
 /**
- * The node's key, which is its identity for ever: made at the first start, readable by its owner only. A file that cannot
- * be used is never replaced, because the other nodes know this node by it.
+ * The node's key, which is its identity for ever: made at the first start, readable by its owner only. A file that
+ * cannot be used is never replaced, because the other nodes know this node by it.
  */
 export async function loadIdentity(file: string): Promise<Ed25519PrivateKey> {
   const kept = await readIdentity(file);
@@ -49,7 +49,10 @@ function isSystemError(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
 }
 
-/** Node ids are peer ids as text. They come from the handshake or from a decoder, so they are proven or at least well formed. */
+/**
+ * Node ids are peer ids as text. They come from the handshake or from a decoder, so they are proven or at least well
+ * formed.
+ */
 export function nodeIdOf(peer: PeerId): NodeId {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- This is the parser of the brand.
   return peer.toString() as NodeId;
@@ -57,7 +60,8 @@ export function nodeIdOf(peer: PeerId): NodeId {
 
 /** Signs a payload as the node that owns the key. */
 export async function signRecord(key: Ed25519PrivateKey, node: NodeId, payload: Uint8Array): Promise<SignedRecord> {
-  return {node, payload, signature: await key.sign(concat([recordContext, payload]))};
+  const signature = await key.sign(concat([recordContext, payload]));
+  return {node, payload, signature: Uint8Array.from(signature)};
 }
 
 /** True when the node that the record names has really signed it. Never throws, whatever the bytes are. */

@@ -24,7 +24,9 @@ const queryMs = 5000;
 /** One multicast answer serves everybody who has just asked, so that many nodes do not answer many times each. */
 const answerGapMs = 250;
 
-/** More addresses than this in one answer would not fit a packet, and nobody listens on so many ports of one address. */
+/**
+ * More addresses than this in one answer would not fit a packet, and nobody listens on so many ports of one address.
+ */
 const addressesMax = 4;
 
 /** Most interfaces that are watched; container hosts have hundreds of virtual ones. */
@@ -56,16 +58,16 @@ interface Interface {
 }
 
 /** The service tag of a mesh: nodes of other meshes do not even hear each other. A DNS label has 63 bytes at most. */
-export function serviceName(mesh: string): string {
+function serviceName(mesh: string): string {
   const plain = /^[a-z0-9][a-z0-9-]{0,39}$/u.test(mesh);
   const label = plain ? mesh : `x${createHash('sha256').update(mesh).digest('hex').slice(0, 24)}`;
   return `_hearsay-${label}._udp.local`;
 }
 
 /**
- * Finds nodes of the same mesh on every network this machine is on, by multicast DNS in the wire format of `@libp2p/mdns`. That
- * one speaks on the default-route interface only and so finds nothing on a network without a router; here every IPv4 interface,
- * loopback included, has its own socket.
+ * Finds nodes of the same mesh on every network this machine is on, by multicast DNS in the wire format of
+ * `@libp2p/mdns`. That one speaks on the default-route interface only and so finds nothing on a network without a
+ * router; here every IPv4 interface, loopback included, has its own socket.
  */
 export class LanDiscovery implements Disposable {
   readonly #config: LanDiscoveryConfig;

@@ -59,7 +59,7 @@ export type Libp2pNode = Libp2p<Services>;
 
 /** Starts libp2p as measured: see docs/protocol.md for what is on the wire. */
 export async function startLibp2p(config: Libp2pNodeConfig): Promise<Libp2pNode> {
-  if (config.listen !== undefined) return await start(config, config.listen);
+  if (config.listen !== undefined) return start(config, config.listen);
   for (let attempt = 0; attempt < listenAttemptsMax; attempt++) {
     const {port, addresses} = await findPort(config.port);
     const node = await start(config, addresses);
@@ -70,7 +70,7 @@ export async function startLibp2p(config: Libp2pNodeConfig): Promise<Libp2pNode>
 }
 
 async function start(config: Libp2pNodeConfig, listen: readonly string[]): Promise<Libp2pNode> {
-  return await createLibp2p<Services>({
+  return createLibp2p<Services>({
     privateKey: config.privateKey,
     nodeInfo: {name: 'hearsay', userAgent: 'hearsay'},
     addresses: {listen: [...listen], announceFilter: withoutLoopback},

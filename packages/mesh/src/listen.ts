@@ -12,8 +12,8 @@ export interface Listening {
 }
 
 /**
- * Finds a port that is free for IPv4 and IPv6 alike, from `wanted` upwards; 0 takes any. libp2p, told to go on without a listener,
- * would be silent about a port that is taken.
+ * Finds a port that is free for IPv4 and IPv6 alike, from `wanted` upwards; 0 takes any. libp2p, told to go on
+ * without a listener, would be silent about a port that is taken.
  */
 export async function findPort(wanted: number): Promise<Listening> {
   for (let attempt = 0; attempt <= portsTried; attempt++) {

@@ -138,7 +138,7 @@ class MemoryMesh implements Mesh {
   }
 
   async sign(payload: Uint8Array): Promise<SignedRecord> {
-    return await signRecord(this.#key, this.self, payload);
+    return signRecord(this.#key, this.self, payload);
   }
 
   async publish(record: SignedRecord): Promise<void> {

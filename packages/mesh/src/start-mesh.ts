@@ -1,24 +1,18 @@
-import type {Connection, Ed25519PrivateKey, Stream, StreamHandler} from '@libp2p/interface';
-import {peerIdFromString} from '@libp2p/peer-id';
+import type {Connection, Stream, StreamHandler} from '@libp2p/interface';
 import {multiaddr} from '@multiformats/multiaddr';
 import type {Multiaddr} from '@multiformats/multiaddr';
 import {describeError, Fault, shortNode} from '@hearsay/core';
 import type {Environment, Link, Mesh, MeshHandlers, NodeId, SignedRecord, Worker} from '@hearsay/core';
-import {hostPortOf} from './addresses.ts';
-import {Admissions} from './admission.ts';
-import {ConnectionGate} from './connection-gate.ts';
 import {Exchange, recordsProtocol} from './exchange.ts';
-import {Gossip} from './gossip.ts';
 import {loadIdentity, nodeIdOf, signRecord} from './identity.ts';
 import {fetchInventory, giveInventory, inventoryMsMax, inventoryProtocol} from './inventory.ts';
 import {LanDiscovery} from './lan-discovery.ts';
 import {leaseProtocol} from './lease-http.ts';
 import {LeaseStreams} from './lease-stream.ts';
-import {startLibp2p, streamsMax} from './libp2p-node.ts';
-import type {Libp2pNode} from './libp2p-node.ts';
-import {Links} from './links.ts';
+import {streamsMax} from './libp2p-node.ts';
+import {MeshParts} from './mesh-parts.ts';
+import type {MeshConfig} from './mesh-parts.ts';
 import {peerWorker} from './peer-worker.ts';
-import {StayConnected} from './stay-connected.ts';
 import {timeLimit} from './time-limit.ts';
 
 /** Gossip brings news at once; the exchange repairs what it lost. One peer at a time, at random. */
@@ -30,112 +24,17 @@ const admissionMsMax = 10_000;
 /** A node leaves within two seconds, whatever libp2p still waits for. */
 const stopMsMax = 2000;
 
-export interface MeshConfig {
-  /** Only nodes of one mesh name meet. */
-  readonly mesh: string;
-  /** The node's key, made when missing. */
-  readonly identityFile: string;
-  readonly nodeName: string;
-  /** The next free one is taken when it is in use; 0 takes any. */
-  readonly port: number;
-  /** Peers that are dialled for ever: host, host:port, [v6]:port or multiaddr. */
-  readonly peers: readonly string[];
-  /** Port of named peers that are written without one. */
-  readonly defaultPort: number;
-  /** Multiaddrs to listen at instead of every interface; for tests. */
-  readonly listen?: readonly string[];
-  /** Search the local networks; default true. */
-  readonly discovery?: boolean;
-}
-
 /** Opens this node's end of the mesh. It listens at once, and meets nobody before `serve`. */
 export async function startMesh(config: MeshConfig, environment: Environment): Promise<Mesh> {
   const key = await loadIdentity(config.identityFile);
-  const parts = new Parts(key, config, environment);
+  const parts = new MeshParts(key, config, environment);
   await parts.open();
   return new Libp2pMesh(parts, config, environment);
 }
 
-/** The pieces that know each other: made together, before libp2p starts to ask the gate. */
-class Parts {
-  readonly key: Ed25519PrivateKey;
-  readonly self: NodeId;
-  readonly admissions: Admissions;
-  readonly links: Links;
-  readonly gate: ConnectionGate;
-  readonly gossip: Gossip;
-  readonly dialling: StayConnected;
-  handlers: MeshHandlers | undefined;
-  #node: Libp2pNode | undefined;
-
-  constructor(key: Ed25519PrivateKey, config: MeshConfig, environment: Environment) {
-    this.key = key;
-    this.self = nodeIdOf(peerIdFromString(key.publicKey.toString()));
-    this.admissions = new Admissions(environment.clock, node => this.announce(node));
-    this.links = new Links(this.admissions);
-    this.gossip = new Gossip(config.mesh, this.admissions);
-    this.gate = new ConnectionGate({
-      self: this.self,
-      clock: environment.clock,
-      isServing: () => this.handlers !== undefined,
-      isConnected: node => this.links.isConnected(node),
-      isNamed: address => this.dialling.isNamed(address),
-    });
-    this.dialling = new StayConnected(
-      {self: this.self, peers: config.peers, defaultPort: config.defaultPort, port: () => this.#port()},
-      {
-        isConnected: node => this.links.isConnected(node),
-        isRefused: node => this.admissions.state(node).kind === 'refused',
-        nodeAt: address => this.gate.nodeAt(address),
-        dial: (addresses, node, signal) => this.#dial(addresses, node, signal),
-      },
-      environment,
-    );
-    this.#config = config;
-  }
-
-  readonly #config: MeshConfig;
-
-  get node(): Libp2pNode {
-    if (this.#node === undefined) throw new Fault('INTERNAL', 'the mesh is not open');
-    return this.#node;
-  }
-
-  async open(): Promise<void> {
-    this.#node = await startLibp2p({
-      privateKey: this.key,
-      port: this.#config.port,
-      listen: this.#config.listen,
-      gate: this.gate,
-      gossip: this.gossip.service(),
-    });
-  }
-
-  announce(node: NodeId): void {
-    this.handlers?.linkChanged(node, this.links.link(node));
-  }
-
-  listening(): Multiaddr[] {
-    return this.node.services.listeners.addresses();
-  }
-
-  #port(): number {
-    return this.listening().flatMap(address => hostPortOf(address) ?? [])[0]?.port ?? 0;
-  }
-
-  async #dial(addresses: readonly Multiaddr[], node: NodeId | undefined, signal: AbortSignal): Promise<NodeId> {
-    const full = addresses.map(address => {
-      const named = address.getComponents().some(({name}) => name === 'p2p');
-      return node === undefined || named ? address : address.encapsulate(`/p2p/${node}`);
-    });
-    const connection = await this.node.dial(full, {signal});
-    return nodeIdOf(connection.remotePeer);
-  }
-}
-
 class Libp2pMesh implements Mesh {
   readonly self: NodeId;
-  readonly #parts: Parts;
+  readonly #parts: MeshParts;
   readonly #config: MeshConfig;
   readonly #environment: Environment;
   readonly #stack = new AsyncDisposableStack();
@@ -143,7 +42,7 @@ class Libp2pMesh implements Mesh {
   #timer: Disposable | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(parts: Parts, config: MeshConfig, environment: Environment) {
+  constructor(parts: MeshParts, config: MeshConfig, environment: Environment) {
     this.self = parts.self;
     this.#parts = parts;
     this.#config = config;
@@ -276,7 +175,7 @@ class Libp2pMesh implements Mesh {
   }
 
   async sign(payload: Uint8Array): Promise<SignedRecord> {
-    return await signRecord(this.#parts.key, this.self, payload);
+    return signRecord(this.#parts.key, this.self, payload);
   }
 
   async publish(record: SignedRecord): Promise<void> {
@@ -303,7 +202,7 @@ class Libp2pMesh implements Mesh {
     if (connection === undefined) {
       throw new Fault('PEER_FAILED', `node ${shortNode(peer)} is not connected`, {details: {node: peer}});
     }
-    return await connection.newStream(protocol, {signal, maxOutboundStreams: streamsMax});
+    return connection.newStream(protocol, {signal, maxOutboundStreams: streamsMax});
   }
 
   links(): readonly Link[] {

@@ -19,9 +19,9 @@ interface FrameWait {
 }
 
 /**
- * A libp2p stream as something that node:http takes for a socket. It begins with length-prefixed frames (`readFrame`); from
- * `startBytes` on, what comes in is an ordinary byte stream. Back-pressure works both ways, a reset of the peer destroys it
- * with an error, and destroying it resets the stream.
+ * A libp2p stream as something that node:http takes for a socket. It begins with length-prefixed frames
+ * (`readFrame`); from `startBytes` on, what comes in is an ordinary byte stream. Back-pressure works both ways, a
+ * reset of the peer destroys it with an error, and destroying it resets the stream.
  */
 export class StreamDuplex extends Duplex {
   readonly #stream: Stream;
@@ -158,10 +158,17 @@ export class StreamDuplex extends Duplex {
   }
 
   override _final(done: Done): void {
-    this.#stream.close().then(
-      () => done(),
-      error => done(asError(error)),
-    );
+    void this.#closeInto(done);
+  }
+
+  async #closeInto(done: Done): Promise<void> {
+    let failure: Error | undefined;
+    try {
+      await this.#stream.close();
+    } catch (error) {
+      failure = asError(error);
+    }
+    done(failure);
   }
 
   override _destroy(error: Error | null, done: Done): void {
@@ -172,8 +179,8 @@ export class StreamDuplex extends Duplex {
   }
 
   /**
-   * Part of a socket, for node:http: end, and destroy when everything is through. The stream destroys itself when the peer
-   * has ended too; doing it now would reset the stream and so cut what the peer has not read yet.
+   * Part of a socket, for node:http: end, and destroy when everything is through. The stream destroys itself when the
+   * peer has ended too; doing it now would reset the stream and so cut what the peer has not read yet.
    */
   destroySoon(): void {
     if (this.writable) this.end();

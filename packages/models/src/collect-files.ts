@@ -25,8 +25,8 @@ const stampsAtOnce = 32;
 const demoName = 'hearsay-demo';
 
 /**
- * Looks into all folders again and again. What is wrong with a folder or the toy is said once, when it begins, and not at
- * every look.
+ * Looks into all folders again and again. What is wrong with a folder or the toy is said once, when it begins, and
+ * not at every look.
  */
 export function fileCollector(
   folders: readonly string[],

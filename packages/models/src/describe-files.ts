@@ -15,8 +15,8 @@ const contextTokensDefault = 8192;
 const marginBytes = 49 * 1024 * 1024;
 
 /**
- * Reads the headers of one model's files, in the order of its shards. Whatever is wrong with them is an unusable description
- * with the reason; throws only the signal's reason.
+ * Reads the headers of one model's files, in the order of its shards. Whatever is wrong with them is an unusable
+ * description with the reason; throws only the signal's reason.
  */
 export async function describeFiles(
   [first, ...others]: readonly [FileStamp, ...FileStamp[]],

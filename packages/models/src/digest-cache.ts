@@ -110,7 +110,9 @@ function trim(entries: Map<string, Entry>): void {
   }
 }
 
-/** Appears whole or not at all, also when the machine stops in between. Paths are private: readable by the owner only. */
+/**
+ * Appears whole or not at all, also when the machine stops in between. Paths are private: readable by the owner only.
+ */
 async function writeWhole(path: string, text: string): Promise<void> {
   const unfinished = `${path}.new`;
   await mkdir(dirname(path), {recursive: true});

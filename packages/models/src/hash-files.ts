@@ -5,14 +5,16 @@ import type {Digest} from '@hearsay/core';
 import type {FileStamp} from './file-stamp.ts';
 
 /**
- * Bytes hashed in one turn of the event loop: about a millisecond of work even without SHA instructions, so that streams and
- * heartbeats of the same process do not notice. A worker thread would hash no faster; the disk is read beside it anyway.
+ * Bytes hashed in one turn of the event loop: about a millisecond of work even without SHA instructions, so that
+ * streams and heartbeats of the same process do not notice. A worker thread would hash no faster; the disk is read
+ * beside it anyway.
  */
 const chunkBytes = 256 * 1024;
 
 /**
- * The sha256 of a file's bytes in hex, as `sha256sum` prints it; undefined when the file is not, or is no longer, the one
- * that was stamped, or `goOn` (told of every chunk) said no. Throws what the file system throws, and the signal's reason.
+ * The sha256 of a file's bytes in hex, as `sha256sum` prints it; undefined when the file is not, or is no longer, the
+ * one that was stamped, or `goOn` (told of every chunk) said no. Throws what the file system throws, and the signal's
+ * reason.
  */
 export async function hashFile(
   stamp: FileStamp,
@@ -38,8 +40,9 @@ export async function hashFile(
 }
 
 /**
- * The digest of a model. Of one file, the sha256 of its bytes, so that it equals what `sha256sum`, Hugging Face and Ollama
- * say. Of several (shards in order, then the projector), the sha256 over their 32-byte digests one after another.
+ * The digest of a model. Of one file, the sha256 of its bytes, so that it equals what `sha256sum`, Hugging Face and
+ * Ollama say. Of several (shards in order, then the projector), the sha256 over their 32-byte digests one after
+ * another.
  */
 export function modelDigest(hashes: readonly string[]): Digest {
   const [only, ...rest] = hashes;

@@ -8,7 +8,9 @@ import type {Holding} from './list-models.ts';
 import type {Shelf} from './shelf.ts';
 import {watchFolders} from './watch-folders.ts';
 
-/** Stamps are compared so often where nothing tells us of changes: a deleted model is out of routing within 2 s (S74). */
+/**
+ * Stamps are compared so often where nothing tells us of changes: a deleted model is out of routing within 2 s (S74).
+ */
 const pollMs = 500;
 
 /** Comparing stamps may take this share of the time; slow network disks are polled less often. */

@@ -2,7 +2,10 @@ import type {Digest, ModelFacts, StoredModel} from '@hearsay/core';
 import type {FileStamp} from './file-stamp.ts';
 import {modelDigest, unprovenDigest} from './hash-files.ts';
 
-/** What the headers of the files say, or why they cannot be used. `retry`: may get better though the files stay the same. */
+/**
+ * What the headers of the files say, or why they cannot be used. `retry`: may get better though the files stay the
+ * same.
+ */
 export type Description =
   | ({readonly kind: 'usable'} & HeaderFacts)
   | ({readonly kind: 'unusable'; readonly problem: string; readonly retry: boolean} & Partial<HeaderFacts>);
@@ -32,13 +35,16 @@ export type Progress = (holding: Holding) => number;
 export interface Listing {
   /** By name, then by path. */
   readonly models: readonly StoredModel[];
-  /** Every digest that may be asked for: proven ones, and the unproven form of each key. Models with a problem are not here. */
+  /**
+   * Every digest that may be asked for: proven ones, and the unproven form of each key. Models with a problem are not
+   * here.
+   */
   readonly byDigest: ReadonlyMap<Digest, StoredModel>;
 }
 
 /**
- * Pure: the list of models from what lies where. Holdings with equal bytes are one model with the names of all; two names
- * alike with different bytes stay two models, which the cluster shows as a conflict (law 6).
+ * Pure: the list of models from what lies where. Holdings with equal bytes are one model with the names of all; two
+ * names alike with different bytes stay two models, which the cluster shows as a conflict (law 6).
  */
 export function listModels(holdings: Iterable<Holding>, progress: Progress): Listing {
   const groups = new Map<string, Holding[]>();

@@ -26,7 +26,10 @@ export function parseShardName(fileName: string): ShardPosition | undefined {
   return position.index >= 1 && position.index <= position.count ? position : undefined;
 }
 
-/** What people call the model in this file: never a path (R78), no shard suffix (R73), nothing that garbles a terminal. */
+/**
+ * What people call the model in this file: never a path (R78), no shard suffix (R73), nothing that garbles a
+ * terminal.
+ */
 export function modelNameOf(fileName: string): string {
   const stem = parseShardName(fileName)?.stem ?? fileName.replace(/\.gguf$/iu, '');
   return stem.replaceAll(/\p{C}/gu, '_').slice(0, nameLengthMax);

@@ -23,7 +23,10 @@ export interface ScanLimits {
   readonly filesMax: number;
 }
 
-/** Deep enough for any layout we know (Hugging Face: 4), shallow enough for a home folder given by mistake to end soon. */
+/**
+ * Deep enough for any layout we know (Hugging Face: 4), shallow enough for a home folder given by mistake to end
+ * soon.
+ */
 const scanLimits: ScanLimits = {
   depthMax: 8,
   entriesMax: 100_000, // a second or two on a local disk
@@ -34,8 +37,9 @@ const scanLimits: ScanLimits = {
 const batchSize = 32;
 
 /**
- * Finds model files. Links are followed; a folder is entered once however many links lead to it, so that loops are harmless.
- * Hidden folders are skipped, unreadable ones below the given one too. Never throws for what it finds on disk.
+ * Finds model files. Links are followed; a folder is entered once however many links lead to it, so that loops are
+ * harmless. Hidden folders are skipped, unreadable ones below the given one too. Never throws for what it finds on
+ * disk.
  */
 export async function scanFolder(
   root: string,

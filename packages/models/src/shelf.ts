@@ -18,8 +18,8 @@ interface Kept {
 }
 
 /**
- * Owns what lies where. Every fact is tied to the stamps of the files it was taken from, so that nothing outlives a change.
- * It does no work of its own: others look, read headers and hash, and tell it.
+ * Owns what lies where. Every fact is tied to the stamps of the files it was taken from, so that nothing outlives a
+ * change. It does no work of its own: others look, read headers and hash, and tell it.
  */
 export class Shelf {
   readonly #kept = new Map<string, Kept>();

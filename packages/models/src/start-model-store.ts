@@ -19,8 +19,9 @@ export interface ModelStoreConfig {
 }
 
 /**
- * The models of this machine, kept current: found in folders, read where they lie, proven by digest in the background. Throws
- * BAD_CONFIG for a folder that does not exist. A model with damaged or missing files is listed with its problem and never found.
+ * The models of this machine, kept current: found in folders, read where they lie, proven by digest in the
+ * background. Throws BAD_CONFIG for a folder that does not exist. A model with damaged or missing files is listed
+ * with its problem and never found.
  */
 export async function startModelStore(config: ModelStoreConfig, environment: Environment): Promise<ModelStore> {
   const folders = [...new Set(config.folders.map(folder => resolve(folder)))];
