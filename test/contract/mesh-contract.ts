@@ -159,7 +159,9 @@ function failureContract(check: Check): void {
     const [a, b] = await linkedPair(place);
     for (const phase of ['before', 'after']) {
       const stopped = Promise.withResolvers<number>();
+      let isRunning = false;
       const held = leaseOf(async (_body, signal) => {
+        isRunning = true;
         const aborted = once(signal);
         void aborted.then(() => stopped.resolve(performance.now()));
         if (phase === 'before') await aborted;
@@ -174,7 +176,7 @@ function failureContract(check: Check): void {
         const reader = (await running).body[Symbol.asyncIterator]();
         await reader.next();
         rest = reader.next();
-      } else await until('the offer arrives', () => b.offers.length > 0);
+      } else await until('the run begins', () => isRunning);
       const since = performance.now();
       cancel.abort();
       await fails(t, rest, 'CANCELLED');

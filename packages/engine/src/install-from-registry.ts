@@ -14,7 +14,7 @@ interface PinnedPackage {
   readonly integrity: string;
 }
 
-interface PinnedPackages {
+export interface PinnedPackages {
   /** The llama.cpp release inside. Source and libraries are of the same one, else their interfaces would not fit. */
   readonly release: string;
   /** Holds the source as a git bundle. */

@@ -1,12 +1,6 @@
-import {Fault} from '@hearsay/core';
-
 /** How a person gets an engine; part of every message that says there is none. */
 export const installHint: string = [
   'Install llama.cpp yourself: `brew install llama.cpp` (macOS, Linux), `winget install llama.cpp` (Windows), or',
   'unpack a file from https://github.com/ggml-org/llama.cpp/releases and put its folder on PATH. Or let hearsay do it:',
   '`hearsay engine install`; building it needs a C++ compiler and git (Debian, Ubuntu: `apt install g++ git`).',
 ].join('\n');
-
-function engineMissing(): Fault {
-  return new Fault('ENGINE_MISSING', `there is no llama-server on this machine.\n${installHint}`);
-}
