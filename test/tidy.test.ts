@@ -88,7 +88,7 @@ test('no file is longer than 300 lines, no line longer than 120 columns unless a
 });
 
 test('names are kebab-case, nothing is left over, and every TODO names its issue', t => {
-  const leftOver = /\b(?:FIXME|XXX)\b|\.only\(|\bdebugger\b|(?:\/\/|\*).*\bTODO\b(?! #\d)/u;
+  const leftOver = /\b(?:FIXME|XXX)\b|\.only\(|\bdebugger\b|^\s*(?:\/\/|\*).*\bTODO\b(?! #\d)/mu;
   const self = /tidy\.test\.ts$/u;
   const wrong = [...files, ...outside].filter(
     ({path, text}) => (!self.test(path) && leftOver.test(text)) || !/\/[a-z0-9-]+(?:\.test)?\.(?:ts|mjs)$/u.test(path),

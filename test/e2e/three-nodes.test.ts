@@ -4,7 +4,7 @@ import {chatText, counted} from '../support/chat.ts';
 import {startDaemon} from '../support/daemon.ts';
 import type {Daemon} from '../support/daemon.ts';
 import {modelFolder} from '../support/models.ts';
-import {processesWith} from '../support/processes.ts';
+import {childrenWith} from '../support/processes.ts';
 import {aliveNames, engines, models, status} from '../support/reports.ts';
 import {timed, until} from '../support/until.ts';
 
@@ -68,7 +68,8 @@ test.serial(
       answers.map(() => [200, counted(100), true]),
     );
     t.deepEqual(new Set(answers.map(({headers}) => headers.get('x-hearsay-node'))), new Set(['n1']));
-    t.is(processesWith(`--alias ${model} `).length, 1);
+    const parents = daemons.map(({pid}) => pid);
+    t.is(childrenWith(`--alias ${model} `, parents).length, 1);
   },
 );
 

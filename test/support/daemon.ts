@@ -114,7 +114,7 @@ export async function startDaemon(t: Pick<ExecutionContext, 'teardown'>, options
 }
 
 /** Runs one command of the CLI to its end. */
-async function runCli(
+export async function runCli(
   args: readonly string[],
   variables: NodeJS.ProcessEnv = process.env,
   within: readonly string[] = [],

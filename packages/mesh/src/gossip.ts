@@ -72,12 +72,17 @@ export class Gossip {
     await this.#pubsub?.publish(this.#topic, encodeSignedRecord(record));
   }
 
-  /** gossipsub loses a peer when the connection that it used ends, even if there is another one. */
+  /**
+   * gossipsub keeps writing to the connection that it knew when that ends and another is left. Only our own stream is
+   * replaced: telling it of a disconnect would also close the stream that the peer has just opened for the same reason,
+   * and the peer would never open a third.
+   */
   moved(peer: PeerId, connection: Connection): void {
-    for (const topology of this.#topologies) {
-      void topology.onDisconnect?.(peer);
-      void topology.onConnect?.(peer, connection);
-    }
+    const id = peer.toString();
+    const stale = this.#pubsub?.streamsOutbound.get(id);
+    this.#pubsub?.streamsOutbound.delete(id);
+    void stale?.close().catch(() => undefined); // its connection is gone already
+    for (const topology of this.#topologies) void topology.onConnect?.(peer, connection);
   }
 
   async #validate(from: PeerId, message: Message, judge: Judge): Promise<TopicValidatorResult> {

@@ -1,0 +1,81 @@
+import {spawn} from 'node:child_process';
+import type {ChildProcess} from 'node:child_process';
+import {once} from 'node:events';
+import {chmod, copyFile, mkdir, mkdtemp, rm, writeFile} from 'node:fs/promises';
+import {tmpdir} from 'node:os';
+import {join} from 'node:path';
+import test from 'ava';
+import type {ExecutionContext} from 'ava';
+
+const launcher = join(import.meta.dirname, '..', 'bin', 'hearsay.mjs');
+
+/** Makes a Node say that it is version 20, so that the launcher hands over. */
+const oldNode = `const versions = Object.create(process.versions, {node: {value: '20.20.2'}});
+Object.defineProperty(process, 'versions', {value: versions});`;
+
+interface Run {
+  readonly child: ChildProcess;
+  readonly output: () => string;
+  readonly exited: Promise<unknown[]>;
+}
+
+/** Runs the launcher under an old Node, in a checkout whose Node 24 is the given shell script; undefined: it has none. */
+async function launchUnderOldNode(
+  t: ExecutionContext,
+  node24: string | undefined,
+  args: readonly string[],
+): Promise<Run> {
+  const root = await mkdtemp(join(tmpdir(), 'hearsay-launcher-'));
+  t.teardown(async () => rm(root, {recursive: true}));
+  const copy = join(root, 'packages', 'cli', 'bin', 'hearsay.mjs');
+  const node = join(root, 'node_modules', 'node', 'bin', 'node');
+  await mkdir(join(copy, '..'), {recursive: true});
+  await mkdir(join(node, '..'), {recursive: true});
+  await copyFile(launcher, copy);
+  await writeFile(join(root, 'old.mjs'), oldNode);
+  if (node24 !== undefined) await writeFile(node, `#!/bin/sh\n${node24}\n`);
+  if (node24 !== undefined) await chmod(node, 0o755);
+  return run(['--import', join(root, 'old.mjs'), copy, ...args]);
+}
+
+function run(args: readonly string[]): Run {
+  const child = spawn(process.execPath, args, {stdio: ['ignore', 'pipe', 'pipe']});
+  let text = '';
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', chunk => (text += chunk));
+  return {child, output: () => text, exited: once(child, 'close')};
+}
+
+test('under Node 24 the launcher runs the command line in its own process', async t => {
+  const {exited, output} = run([launcher, 'version']);
+  t.deepEqual(await exited, [0, null]);
+  t.regex(output(), /^hearsay \d+\.\d+\.\d+\n$/u);
+});
+
+test('an older Node hands over to the one in node_modules, with arguments and exit code', async t => {
+  const {exited, output} = await launchUnderOldNode(t, 'shift; echo "$@"; exit 7', ['stop', 'a model']);
+  t.deepEqual(await exited, [7, null]);
+  t.is(output(), 'stop a model\n');
+});
+
+test('a signal to the launcher reaches the Node it has handed over to', async t => {
+  const {child, exited, output} = await launchUnderOldNode(
+    t,
+    `trap 'echo term; exit 3' TERM; echo up; while :; do sleep 0.05; done`,
+    [],
+  );
+  await once(child.stdout ?? child, 'data');
+  child.kill('SIGTERM');
+  t.deepEqual(await exited, [3, null]);
+  t.is(output(), 'up\nterm\n');
+});
+
+test('when a signal kills the Node it has handed over to, the launcher ends as a shell would', async t => {
+  const {exited} = await launchUnderOldNode(t, 'kill -KILL $$', []);
+  t.deepEqual(await exited, [137, null]);
+});
+
+test('an older Node without another one says what to do', async t => {
+  const {exited, output} = await launchUnderOldNode(t, undefined, ['ps']);
+  t.deepEqual(await exited, [1, null]);
+  t.regex(output(), /needs Node 24 or newer, .* run: npm install/u);
+});

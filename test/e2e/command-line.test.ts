@@ -1,0 +1,107 @@
+import {once} from 'node:events';
+import {mkdtemp, rm, stat} from 'node:fs/promises';
+import {createServer} from 'node:http';
+import {tmpdir} from 'node:os';
+import {join} from 'node:path';
+import test from 'ava';
+import {systemClock} from '@hearsay/cli';
+import {runCli, startDaemon} from '../support/daemon.ts';
+
+test('a daemon answers its own command line, and --json is what the admin API says', async t => {
+  const daemon = await startDaemon(t, {name: 'spark', demo: true});
+  const status = await daemon.cli('status');
+  t.is(status.code, 0, status.stderr);
+  t.regex(status.stdout, /^name: +spark$/mu);
+  t.regex((await daemon.cli('nodes')).stdout, /^NAME .*\nspark .* alive +self /u);
+  t.regex((await daemon.cli('models')).stdout, /^hearsay-demo .* local$/mu);
+  t.is((await daemon.cli('ps')).stdout, 'NAME    ID    SIZE    PROCESSOR    CONTEXT    STARTED    UNTIL\n');
+  const printed: unknown = JSON.parse((await daemon.cli('ls', '--json')).stdout);
+  t.deepEqual(printed, await (await fetch(`${daemon.url}/hearsay/v1/models`)).json());
+});
+
+test('without --host the commands find the daemon of the data folder', async t => {
+  const daemon = await startDaemon(t, {name: 'spark'});
+  const variables = {...process.env, HEARSAY_HOST: '', HEARSAY_DATA_DIR: daemon.dataFolder};
+  t.regex((await runCli(['status'], variables)).stdout, /^name: +spark$/mu);
+});
+
+test('a second start on one data folder names the first and ends with 1', async t => {
+  const daemon = await startDaemon(t);
+  const second = await daemon.cli('serve', '--no-install', '--data-dir', daemon.dataFolder);
+  t.is(second.code, 1);
+  t.true(second.stderr.includes(`already running (pid ${daemon.pid}, ${daemon.url})`), second.stderr);
+});
+
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  test(`${signal} ends a daemon cleanly, within 5 seconds and with 0`, async t => {
+    const daemon = await startDaemon(t);
+    const startedMs = systemClock.monotonicMs();
+    daemon.kill(signal);
+    daemon.kill(signal); // what a launcher passes on beside the terminal's own
+    t.is(await daemon.exited, 0);
+    t.true(systemClock.monotonicMs() - startedMs < 5000);
+    await t.throwsAsync(stat(join(daemon.dataFolder, 'daemon.json')), {code: 'ENOENT'});
+  });
+}
+
+test('after a kill the next start on the same folder works and is the same node', async t => {
+  const first = await startDaemon(t);
+  const {stdout} = await first.cli('status');
+  first.kill('SIGKILL');
+  t.is(await first.exited, 137);
+  const second = await startDaemon(t, {dataFolder: first.dataFolder});
+  const id = /^id: .*$/mu;
+  t.is(id.exec((await second.cli('status')).stdout)?.[0], id.exec(stdout)?.[0]);
+});
+
+test('a port that was asked for and is taken is refused, not replaced', async t => {
+  const daemon = await startDaemon(t);
+  const taken = new URL(daemon.url).host;
+  const {message} = await t.throwsAsync(startDaemon(t, {gateway: taken}));
+  t.regex(message, /cannot listen on 127\.0\.0\.1, port \d+/u);
+});
+
+const usageErrors: readonly (readonly [readonly string[], RegExp])[] = [
+  [[], /Usage: hearsay/u],
+  [['serve', '--bogus'], /unknown option '--bogus'/u],
+  [['sevre'], /unknown command 'sevre'/u],
+  [['stop'], /missing required argument 'model'/u],
+  [['serve', '--gateway', 'http://x'], /--gateway must be HOST:PORT/u],
+  [['serve', '--mesh-port', 'x'], /mesh\.port on the command line must be a whole number/u],
+  [['serve', '--config', '/nowhere.toml'], /\/nowhere\.toml: there is no such file/u],
+  [['serve', '--models', '/nowhere', '--no-install'], /\/nowhere/u],
+  [['ps', '--host', 'a b'], /cannot use "a b" as a daemon's address/u],
+];
+for (const [args, message] of usageErrors) {
+  test(`hearsay ${args.join(' ')} is a mistake in the usage: 2, with the reason on stderr`, async t => {
+    const folder = await mkdtemp(join(tmpdir(), 'hearsay-usage-'));
+    t.teardown(async () => rm(folder, {recursive: true}));
+    const variables = {...process.env, XDG_CONFIG_HOME: folder, XDG_DATA_HOME: folder};
+    const {code, stdout, stderr} = await runCli(args, variables);
+    t.is(code, 2, stderr);
+    t.is(stdout, '');
+    t.regex(stderr, message);
+  });
+}
+
+test('R72: stop at a foreign server says that it is not hearsay, with 4', async t => {
+  const server = createServer(
+    (_, response) => void response.writeHead(404, {'content-type': 'text/html'}).end('<h1>no</h1>'),
+  );
+  t.teardown(() => server.close());
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
+  const {code, stderr} = await runCli(['stop', 'm', '--host', url]);
+  t.is(code, 4);
+  t.regex(stderr, /not hearsay \(HTTP 404/u);
+});
+
+test('S57: stopping a model that nobody has ends with 3 and names it', async t => {
+  const daemon = await startDaemon(t);
+  const {code, stdout, stderr} = await daemon.cli('stop', 'no-such-model');
+  t.is(code, 3);
+  t.is(stdout, '');
+  t.regex(stderr, /no-such-model/u);
+});
