@@ -79,8 +79,9 @@ export class Gossip {
    */
   moved(peer: PeerId, connection: Connection): void {
     const id = peer.toString();
-    const stale = this.#pubsub?.streamsOutbound.get(id);
-    this.#pubsub?.streamsOutbound.delete(id);
+    const streams = this.#pubsub === undefined ? undefined : outboundStreams(this.#pubsub);
+    const stale = streams?.get(id);
+    streams?.delete(id);
     void stale?.close().catch(() => undefined); // its connection is gone already
     for (const topology of this.#topologies) void topology.onConnect?.(peer, connection);
   }
@@ -157,4 +158,10 @@ export class Gossip {
       },
     };
   }
+}
+
+/** A public field of gossipsub's class that its interface does not name. */
+function outboundStreams(pubsub: GossipSub): Map<string, {close(): Promise<void>}> | undefined {
+  const streams: unknown = Reflect.get(pubsub, 'streamsOutbound');
+  return streams instanceof Map ? streams : undefined;
 }
