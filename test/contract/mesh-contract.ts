@@ -10,7 +10,7 @@ import {until} from '../support/until.ts';
 
 export function meshContract(name: string, makePlace: () => Promise<MeshPlace>): void {
   const check = (title: string, run: (t: ExecutionContext, place: MeshPlace) => Promise<void>): void => {
-    test(`${name}: ${title}`, async t => {
+    test.serial(`${name}: ${title}`, async t => {
       await using place = await makePlace();
       await run(t, place);
     });
