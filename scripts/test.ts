@@ -2,7 +2,7 @@ import {spawn} from 'node:child_process';
 import {join} from 'node:path';
 import {createInterface} from 'node:readline';
 import {prepareTests} from './prepare-tests.ts';
-import {tapSummary} from './tap-summary.ts';
+import {TestCounter} from './count-tests.ts';
 
 /**
  * What `npm test` runs: makes sure of a llama-server and of tiny models, both kept outside the checkout, then runs
@@ -22,22 +22,23 @@ process.exitCode = await runAva(process.argv.slice(2), environment);
 async function runAva(files: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
   const avaStartedMs = performance.now();
   const ava = join(root, 'node_modules', 'ava', 'entrypoints', 'cli.js');
-  const child = spawn(process.execPath, [ava, '--tap', ...files], {
+  const colours = process.stdout.isTTY && env['NO_COLOR'] === undefined ? {FORCE_COLOR: '1'} : {};
+  const child = spawn(process.execPath, [ava, ...files], {
     cwd: root,
-    env,
+    env: {...env, ...colours},
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const ended = new Promise<number>((resolve, reject) => {
     child.once('error', reject);
     child.once('exit', code => resolve(code ?? 1));
   });
-  const summary = tapSummary();
+  const counter = new TestCounter();
   for await (const line of createInterface({input: child.stdout})) {
-    const shown = summary.line(line);
-    if (shown !== undefined) console.log(shown);
+    console.log(line);
+    counter.line(line);
   }
-  const {passed, failed, skipped} = summary.result(await ended);
-  console.log(`\nran in ${seconds(avaStartedMs)}${skipped === 0 ? '' : `, ${skipped} skipped`}`);
+  const {passed, failed} = counter.counts(await ended);
+  console.log(`\nran in ${seconds(avaStartedMs)}`);
   console.log(`${passed} passed, ${failed} failed`);
   return failed === 0 ? 0 : 1;
 }

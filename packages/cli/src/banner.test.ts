@@ -62,7 +62,7 @@ const peer = (name: string): NodeReport => ({
 });
 
 const text = (changes: Partial<BannerFacts> = {}): string =>
-  banner({status, models: [model('qwen3:4b')], nodes: [], openTo: ['192.168.1.0/24'], ...changes});
+  banner({status, models: [model('qwen3:4b')], nodes: [], hasEngine: true, openTo: ['192.168.1.0/24'], ...changes});
 
 test('the banner says what runs where, who may come, and what to try', t => {
   t.is(
@@ -101,6 +101,12 @@ test('a model that cannot be used is not offered, but counted', t => {
 
 test('a model that only completes is tried by a completion', t => {
   t.regex(text({models: [model('base', {capabilities: ['completion']})]}), /v1\/completions .*"prompt"/u);
+});
+
+test('a node without an engine has only models of others to try', t => {
+  const elsewhere = model('far', {nodes: [{id, name: 'spark', local: false}]});
+  t.notRegex(text({hasEngine: false}), /curl/u);
+  t.regex(text({hasEngine: false, models: [model('qwen3:4b'), elsewhere]}), /"model":"far"/u);
 });
 
 test('peers are named, and so are only as many models as fit', t => {

@@ -6,6 +6,8 @@ export interface BannerFacts {
   readonly status: StatusReport;
   readonly models: readonly ModelReport[];
   readonly nodes: readonly NodeReport[];
+  /** Whether this machine can run its models itself. */
+  readonly hasEngine: boolean;
   /** Subnets whose machines are admitted. */
   readonly openTo: readonly string[];
 }
@@ -14,14 +16,14 @@ export interface BannerFacts {
 const namesMax = 6;
 
 /** What `hearsay serve` says when it runs. Pure; its last line says `ready`. */
-export function banner({status, models, nodes, openTo}: BannerFacts): string {
+export function banner({status, models, nodes, hasEngine, openTo}: BannerFacts): string {
   const lines = [
     `hearsay ${status.version}: node ${status.name} (${shortNode(status.id)})`,
     `  gateway   ${status.gateway}`,
     `  mesh      ${status.mesh}, ${describeOpenness(openTo)}; ${describePeers(nodes)}`,
     `  engine    ${status.engine}`,
     ...describeModels(models).map((line, index) => `  ${index === 0 ? 'models' : '      '}    ${line}`),
-    ...describeTrial(status, models),
+    ...describeTrial(status, hasEngine ? models : models.filter(isElsewhere)),
     `ready: ${status.gateway}`,
   ];
   return `${lines.map(printable).join('\n')}\n`;
@@ -63,6 +65,10 @@ function describeTrial({gateway}: StatusReport, models: readonly ModelReport[]):
   // A quote would end the shell's word.
   const body = JSON.stringify({model: model.name, stream: true, ...prompt}).replaceAll("'", String.raw`'\''`);
   return [`  try       curl -N ${gateway}/v1/${path} -H 'content-type: application/json' -d '${body}'`];
+}
+
+function isElsewhere(model: ModelReport): boolean {
+  return model.nodes.some(node => !node.local);
 }
 
 function enumerate(names: readonly string[]): string {

@@ -19,7 +19,7 @@ interface Run {
   readonly exited: Promise<unknown[]>;
 }
 
-/** Runs the launcher under an old Node, in a checkout whose Node 24 is the given shell script; undefined: it has none. */
+/** Runs the launcher under an old Node, in a checkout whose Node 24 is the given shell script, or which has none. */
 async function launchUnderOldNode(
   t: ExecutionContext,
   node24: string | undefined,

@@ -96,7 +96,8 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
   await lock.publish(gateway.url);
 
   const openTo = privateSubnets(networkInterfaces());
-  terminal.out(banner({status: status(), models: cluster.models(), nodes: cluster.nodes(), openTo}));
+  const hasEngine = typeof engine !== 'string';
+  terminal.out(banner({status: status(), models: cluster.models(), nodes: cluster.nodes(), hasEngine, openTo}));
   await untilAborted(stop);
 }
 

@@ -79,6 +79,7 @@ export class EngineRunner implements SlotOwner {
 
   async ready(signal: AbortSignal): Promise<LlamaServer> {
     for (;;) {
+      signal.throwIfAborted(); // before it is wanted: a closed engine must not start again
       if (this.#state.kind === 'broken') throw engineFailed(this.#model, this.#state.reason);
       const isUp = this.#state.kind === 'ready' || this.#state.kind === 'draining';
       if (isUp && this.#server !== undefined) return this.#server;
@@ -220,10 +221,7 @@ export class EngineRunner implements SlotOwner {
 
   #settle(): void {
     if (this.#state.kind === 'broken') this.#failPending(engineFailed(this.#model, this.#state.reason));
-    if (this.#state.kind === 'stopped') {
-      this.#slots.serve();
-      if (this.#isWanted()) this.#send({kind: 'wanted'});
-    }
+    if (this.#state.kind === 'stopped') this.#slots.serve(); // whoever waits in ready() wants it again
     if (this.#state.kind === 'ready') {
       this.#loadMs = this.#environment.clock.monotonicMs() - this.#startedMs;
       this.#readySinceWallMs = this.#environment.clock.wallMs();

@@ -32,7 +32,13 @@ async function ownerOf(
   const child = spawn(process.execPath, [owner, runFolder, file], {stdio: ['ignore', 'pipe', 'inherit']});
   t.teardown(() => child.kill('SIGKILL'));
   const [line] = await once(createInterface({input: child.stdout}), 'line');
-  return {owner: child, pid: Number(line)};
+  const pid = Number(line);
+  const identity = await processIdentity(pid);
+  t.teardown(async () => {
+    // Only when the test has failed: what it starts must not outlive it.
+    if (identity !== undefined && (await processIdentity(pid)) === identity) process.kill(pid, 'SIGKILL');
+  });
+  return {owner: child, pid};
 }
 
 test('S102: when its owner is killed, an engine is gone within 2 s even with a stream open', async t => {

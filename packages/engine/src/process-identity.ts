@@ -25,5 +25,6 @@ async function linuxIdentity(pid: number): Promise<string | undefined> {
   const startTicks = fields[19];
   if (state === 'Z' || state === 'X' || startTicks === undefined) return undefined;
   const command = await readFile(`/proc/${pid}/cmdline`, 'utf8');
-  return `${startTicks} ${command.replaceAll('\0', ' ').trim()}`;
+  // A process on its way out has given its memory back already, and its command line with it.
+  return command === '' ? undefined : `${startTicks} ${command.replaceAll('\0', ' ').trim()}`;
 }

@@ -30,7 +30,11 @@ test('R91: twenty simultaneous reservations start exactly one process', async t 
   const texts = await Promise.all(Array.from({length: 20}, async () => countToThree(host, model)));
   t.deepEqual(new Set(texts), new Set([' 1 2 3']));
   t.is(pids.size, 1);
-  t.deepEqual(await readdir(runFolder), [`engine-${[...pids].join()}.pid`]);
+  const noted = await until('the note of the process', async () => {
+    const files = await readdir(runFolder);
+    return files.length > 0 && files;
+  });
+  t.deepEqual(noted, [`engine-${[...pids].join()}.pid`]);
 });
 
 test('R97: an engine is shown as starting while it loads, and as many requests as slots are taken then', async t => {
@@ -73,7 +77,7 @@ test('the line for an engine is bounded', async t => {
   t.is(answers.at(-1)?.kind, 'busy');
 });
 
-test('S62: an aborted stream ends at once and its slot serves the next request', async t => {
+test('R4: an aborted stream ends at once and its slot serves the next request', async t => {
   const host = await trialHost(t, {slots: 1});
   const model = await tinyModel('tiny-deep-F16');
   const abort = new AbortController();
@@ -88,10 +92,10 @@ test('S62: an aborted stream ends at once and its slot serves the next request',
   abort.abort(new Error('the client went away'));
   await t.throwsAsync(reading, {message: 'the client went away'});
   await reservation[Symbol.asyncDispose]();
-  t.true(performance.now() - abortedMs < 100);
+  t.true(performance.now() - abortedMs < 1_000);
   t.is(await countToThree(host, model), ' 1 2 3');
-  // Left alone, the stream would have run for several seconds more and the next request would have waited for it.
-  t.true(performance.now() - abortedMs < 2_500);
+  // Left alone, the stream would have run for ten seconds more and the next request would have waited for it.
+  t.true(performance.now() - abortedMs < 5_000);
 });
 
 test('disposing a reservation twice gives back one slot, and disposing it while it runs ends the run', async t => {
@@ -103,6 +107,19 @@ test('disposing a reservation twice gives back one slot, and disposing it while 
   await Promise.all([reservation[Symbol.asyncDispose](), reservation[Symbol.asyncDispose]()]);
   t.is(snapshotOf(host, model)?.busy, 1);
   await t.throwsAsync(Array.fromAsync(response.body), {name: 'Fault', message: /given back/u});
+});
+
+test('R7: twenty streams that are dropped after one chunk leave all slots free', async t => {
+  const host = await trialHost(t, {slots: 4, contextMax: 512});
+  const model = await tinyModel('tiny-deep-F16');
+  const drops = Array.from({length: 20}, async () => {
+    await using reservation = take(host, model, true);
+    const response = await chat(reservation, {endless: true});
+    for await (const chunk of response.body) if (chunk.length > 0) break;
+  });
+  await Promise.all(drops);
+  t.like(snapshotOf(host, model), {state: 'ready', busy: 0, queued: 0});
+  t.is(await countToThree(host, model), ' 1 2 3');
 });
 
 test('a request that is aborted while its engine loads ends at once and keeps no slot', async t => {

@@ -69,7 +69,7 @@ export function hostPortOf(address: Multiaddr): HostPort | undefined {
     const {host, port, protocol} = getNetConfig(address);
     const relayed = address.getComponents().some(({name}) => name === 'p2p-circuit');
     if (port === undefined || protocol !== 'tcp' || relayed) return undefined;
-    return {host: host.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/iu, ''), port};
+    return {host, port};
   } catch {
     return undefined;
   }

@@ -45,7 +45,7 @@ export class ConnectionGate implements ConnectionGater {
     return host === undefined || !isNear(host);
   }
 
-  denyInboundConnection(connection: MultiaddrConnection): boolean {
+  denyInboundConnection(connection: Pick<MultiaddrConnection, 'remoteAddr'>): boolean {
     const host = hostPortOf(connection.remoteAddr)?.host;
     return !this.#facts.isServing() || host === undefined || !isNear(host);
   }
@@ -55,7 +55,7 @@ export class ConnectionGate implements ConnectionGater {
     return this.#decides(node) ? !this.#claim(node) : false;
   }
 
-  denyOutboundEncryptedConnection(peer: PeerId, connection: MultiaddrConnection): boolean {
+  denyOutboundEncryptedConnection(peer: PeerId, connection: Pick<MultiaddrConnection, 'remoteAddr'>): boolean {
     const node = nodeIdOf(peer);
     this.#identified.set(keyOf(connection.remoteAddr), node);
     const [oldest] = this.#identified.keys();

@@ -1,4 +1,4 @@
-import {mkdir, readFile, writeFile} from 'node:fs/promises';
+import {link, mkdir, readFile, rm, writeFile} from 'node:fs/promises';
 import {dirname} from 'node:path';
 import {generateKeyPair, privateKeyFromProtobuf, privateKeyToProtobuf} from '@libp2p/crypto/keys';
 import type {Ed25519PrivateKey, PeerId} from '@libp2p/interface';
@@ -15,15 +15,20 @@ export async function loadIdentity(file: string): Promise<Ed25519PrivateKey> {
   const kept = await readIdentity(file);
   if (kept !== undefined) return kept;
   const key = await generateKeyPair('Ed25519');
+  // Written aside and then linked, so that neither a crash nor another process ever meets half a key.
+  const aside = `${file}.${key.publicKey.toString().slice(-8)}`;
   try {
     await mkdir(dirname(file), {recursive: true, mode: 0o700});
-    await writeFile(file, privateKeyToProtobuf(key), {mode: 0o600, flag: 'wx'});
+    await writeFile(aside, privateKeyToProtobuf(key), {mode: 0o600, flag: 'wx'});
+    await link(aside, file);
     return key;
   } catch (cause) {
     // Another process may have been quicker: then its key is the one that counts.
     const winner = isSystemError(cause, 'EEXIST') ? await readIdentity(file) : undefined;
     if (winner !== undefined) return winner;
     throw new Fault('BAD_CONFIG', `cannot write the node's key to ${file}; make its folder writable`, {cause});
+  } finally {
+    await rm(aside, {force: true}).catch(() => undefined); // a folder that cannot be written was reported already
   }
 }
 

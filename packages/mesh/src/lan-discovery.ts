@@ -58,7 +58,7 @@ interface Interface {
 }
 
 /** The service tag of a mesh: nodes of other meshes do not even hear each other. A DNS label has 63 bytes at most. */
-function serviceName(mesh: string): string {
+export function serviceName(mesh: string): string {
   const plain = /^[a-z0-9][a-z0-9-]{0,39}$/u.test(mesh);
   const label = plain ? mesh : `x${createHash('sha256').update(mesh).digest('hex').slice(0, 24)}`;
   return `_hearsay-${label}._udp.local`;

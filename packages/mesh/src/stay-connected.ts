@@ -100,8 +100,8 @@ export class StayConnected implements AsyncDisposable {
   async #regain(node: NodeId, addresses: readonly Multiaddr[]): Promise<void> {
     for (let attempt = 0; attempt < lostAttemptsMax; attempt++) {
       await this.#environment.clock.sleep(waitMs(attempt), this.#stop.signal);
+      if (!this.#isNeedless(node)) await this.#dialInTurn(node, addresses);
       if (this.#isNeedless(node)) return;
-      await this.#dialInTurn(node, addresses);
     }
   }
 

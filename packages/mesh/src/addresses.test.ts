@@ -1,0 +1,68 @@
+import {multiaddr} from '@multiformats/multiaddr';
+import test from 'ava';
+import {Fault} from '@hearsay/core';
+import {formatHostPort, hostPortOf, isNear, parsePeer, tcpMultiaddr, withoutLoopback} from './addresses.ts';
+
+for (const [written, expected] of [
+  ['spark', 'spark:4328'],
+  ['spark:4400', 'spark:4400'],
+  ['spark:', 'spark:4328'],
+  ['  10.0.0.5 ', '10.0.0.5:4328'],
+  ['10.0.0.5:1', '10.0.0.5:1'],
+  ['[::1]:9000', '[::1]:9000'],
+  ['[fd00::7]', '[fd00::7]:4328'],
+  ['fd00::7', '[fd00::7]:4328'],
+] as const) {
+  test(`R63: the peer "${written}" is dialled at ${expected}`, t => {
+    const peer = parsePeer(written, 4328);
+    t.is(peer?.kind === 'host' ? formatHostPort(peer) : undefined, expected);
+  });
+}
+
+for (const written of [
+  'http://10.0.0.5',
+  'a b',
+  'spark:99999',
+  'spark:0',
+  'spark:x',
+  '[spark]:1',
+  '/ip4/300.1.1.1/tcp/1',
+  ':1',
+]) {
+  test(`R63: "${written}" is no peer, and the message says how to write one`, t => {
+    const error = t.throws(() => parsePeer(written, 4328), {instanceOf: Fault});
+    t.is(error.code, 'BAD_CONFIG');
+    t.true(error.message.includes(written));
+    t.regex(error.message, /host:port/u);
+  });
+}
+
+test('R63: an empty item names nobody, and a multiaddr stays what it is', t => {
+  t.is(parsePeer('  ', 4328), undefined);
+  const peer = parsePeer('/ip4/10.0.0.5/tcp/4000', 4328);
+  t.is(peer?.kind === 'multiaddr' ? peer.address.toString() : undefined, '/ip4/10.0.0.5/tcp/4000');
+});
+
+test('only this machine and private subnets that it is part of are near', t => {
+  t.true(isNear('127.0.0.1'));
+  t.true(isNear('127.9.9.9'));
+  t.true(isNear('::1'));
+  t.true(isNear('::ffff:127.0.0.1'));
+  for (const far of ['8.8.8.8', '2001:4860:4860::8888', '', 'spark', '10.300.0.1', '203.0.113.9'])
+    t.false(isNear(far), far);
+});
+
+test('host and port survive the way through a multiaddr, and what is not TCP has none', t => {
+  t.deepEqual(hostPortOf(tcpMultiaddr({host: 'fd00::7', port: 1})), {host: 'fd00::7', port: 1});
+  t.deepEqual(hostPortOf(tcpMultiaddr({host: '10.0.0.5', port: 2})), {host: '10.0.0.5', port: 2});
+  t.is(hostPortOf(multiaddr('/ip4/10.0.0.5/udp/1')), undefined);
+  const relay = '/ip4/10.0.0.5/tcp/1/p2p/12D3KooWQQ3ppkVzYfyLTnMTwizULhvAWB11nLezi6F7yic4wygS/p2p-circuit';
+  t.is(hostPortOf(multiaddr(relay)), undefined);
+});
+
+test('loopback is announced only where there is nothing else', t => {
+  const texts = (list: readonly string[]): string[] => withoutLoopback(list.map(text => multiaddr(text))).map(String);
+  const [loop4, loop6, lan] = ['/ip4/127.0.0.1/tcp/1', '/ip6/::1/tcp/1', '/ip4/10.0.0.5/tcp/1'] as const;
+  t.deepEqual(texts([loop4, lan, loop6]), [lan]);
+  t.deepEqual(texts([loop4, loop6]), [loop4, loop6]);
+});

@@ -1,0 +1,91 @@
+import {peerIdFromPrivateKey} from '@libp2p/peer-id';
+import {generateKeyPair} from '@libp2p/crypto/keys';
+import type {PeerId} from '@libp2p/interface';
+import {multiaddr} from '@multiformats/multiaddr';
+import test from 'ava';
+import type {NodeId} from '@hearsay/core';
+import {manualClock} from '../../../test/support/manual-clock.ts';
+import type {ManualClock} from '../../../test/support/manual-clock.ts';
+import {ConnectionGate} from './connection-gate.ts';
+import {nodeIdOf} from './identity.ts';
+
+const [lower, higher] = await pair();
+
+async function pair(): Promise<[PeerId, PeerId]> {
+  const peers = await Promise.all([0, 1].map(async () => peerIdFromPrivateKey(await generateKeyPair('Ed25519'))));
+  const [a, b] = peers.toSorted((one, other) => (one.toString() < other.toString() ? -1 : 1));
+  if (a === undefined || b === undefined) throw new Error('two keys were made');
+  return [a, b];
+}
+
+interface Trial {
+  readonly gate: ConnectionGate;
+  readonly clock: ManualClock;
+  readonly connected: Set<NodeId>;
+}
+
+function gateOf(self: PeerId, {serving = true, named = ''} = {}): Trial {
+  const clock = manualClock();
+  const connected = new Set<NodeId>();
+  const gate = new ConnectionGate({
+    self: nodeIdOf(self),
+    clock,
+    isServing: () => serving,
+    isConnected: node => connected.has(node),
+    isNamed: address => address.toString() === named,
+  });
+  return {gate, clock, connected};
+}
+
+const dialled = {remoteAddr: multiaddr('/ip4/127.0.0.1/tcp/1')};
+const from = (text: string): {remoteAddr: ReturnType<typeof multiaddr>} => ({remoteAddr: multiaddr(text)});
+
+test('when two nodes dial each other at once, the lower lets exactly one handshake pass', t => {
+  for (const order of ['out first', 'in first']) {
+    const {gate} = gateOf(lower);
+    const outbound = (): boolean => gate.denyOutboundEncryptedConnection(higher, dialled);
+    const inbound = (): boolean => gate.denyInboundEncryptedConnection(higher);
+    const denied = order === 'out first' ? [outbound(), inbound()] : [inbound(), outbound()];
+    t.deepEqual(denied, [false, true], order);
+  }
+});
+
+test('the higher node takes whatever the lower one offers, so that no pair ends without a connection', t => {
+  const {gate, connected} = gateOf(higher);
+  t.false(gate.denyOutboundEncryptedConnection(lower, dialled));
+  t.false(gate.denyInboundEncryptedConnection(lower));
+  connected.add(nodeIdOf(lower));
+  t.false(gate.denyInboundEncryptedConnection(lower));
+  t.true(gate.denyOutboundEncryptedConnection(lower, dialled));
+});
+
+test('a handshake that led nowhere blocks the pair for three seconds at most', async t => {
+  const {gate, clock} = gateOf(lower);
+  t.false(gate.denyOutboundEncryptedConnection(higher, dialled));
+  t.true(gate.denyInboundEncryptedConnection(higher));
+  await clock.advance(3000);
+  t.false(gate.denyInboundEncryptedConnection(higher));
+  gate.settled(nodeIdOf(higher));
+  t.false(gate.denyInboundEncryptedConnection(higher));
+});
+
+test('a dialled address is remembered with who answered there, and a node never connects to itself', t => {
+  const {gate} = gateOf(lower);
+  t.is(gate.nodeAt(dialled.remoteAddr), undefined);
+  t.true(gate.denyOutboundEncryptedConnection(lower, dialled));
+  t.is(gate.nodeAt(dialled.remoteAddr), nodeIdOf(lower));
+});
+
+test('only near addresses may come in or be dialled, and named ones may be dialled', t => {
+  const far = '/ip4/203.0.113.9/tcp/4328';
+  const {gate} = gateOf(lower);
+  t.true(gate.denyInboundConnection(from(far)));
+  t.false(gate.denyInboundConnection(from('/ip4/127.0.0.1/tcp/50000')));
+  t.true(gate.denyDialMultiaddr(multiaddr(far)));
+  t.false(gate.denyDialMultiaddr(multiaddr('/ip4/127.0.0.1/tcp/4328')));
+  t.false(gateOf(lower, {named: far}).gate.denyDialMultiaddr(multiaddr(far)));
+});
+
+test('nobody comes in before the node serves', t => {
+  t.true(gateOf(lower, {serving: false}).gate.denyInboundConnection(from('/ip4/127.0.0.1/tcp/50000')));
+});

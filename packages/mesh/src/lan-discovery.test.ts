@@ -1,0 +1,61 @@
+import {randomUUID} from 'node:crypto';
+import {generateKeyPair} from '@libp2p/crypto/keys';
+import {peerIdFromPrivateKey} from '@libp2p/peer-id';
+import {multiaddr} from '@multiformats/multiaddr';
+import test from 'ava';
+import type {ExecutionContext} from 'ava';
+import type {NodeId} from '@hearsay/core';
+import {realEnvironment} from '../../../test/support/environment.ts';
+import {until} from '../../../test/support/until.ts';
+import {nodeIdOf} from './identity.ts';
+import {LanDiscovery, serviceName} from './lan-discovery.ts';
+
+interface Found {
+  readonly self: NodeId;
+  readonly sightings: {readonly node: NodeId; readonly addresses: readonly string[]}[];
+}
+
+async function search(t: ExecutionContext, mesh: string, port: number): Promise<Found> {
+  const self = nodeIdOf(peerIdFromPrivateKey(await generateKeyPair('Ed25519')));
+  const found: Found = {self, sightings: []};
+  const discovery = new LanDiscovery(
+    {
+      mesh,
+      self,
+      listening: () => [multiaddr(`/ip4/127.0.0.1/tcp/${port}`), multiaddr(`/ip6/::1/tcp/${port}`)],
+      sighted: (node, addresses) => void found.sightings.push({node, addresses: addresses.map(String)}),
+    },
+    realEnvironment(),
+  );
+  t.teardown(() => discovery[Symbol.dispose]());
+  return found;
+}
+
+test('the tag of a mesh is a DNS label, readable where that is possible, and differs for each name', t => {
+  t.is(serviceName('home'), '_hearsay-home._udp.local');
+  const names = ['home', 'Home', 'home lab', 'büro', 'a.b', '', '-x', 'x'.repeat(200), `${'x'.repeat(199)}y`];
+  const tags = names.map(serviceName);
+  t.is(new Set(tags).size, names.length);
+  for (const tag of tags) t.regex(tag, /^_hearsay-[a-z0-9][a-z0-9-]{0,53}\._udp\.local$/u);
+});
+
+test('nodes of one mesh see each other on loopback, at the addresses of that interface, again and again', async t => {
+  const mesh = `test-${randomUUID()}`;
+  const a = await search(t, mesh, 1001);
+  const b = await search(t, mesh, 1002);
+  await until('both see each other', () => a.sightings.length > 0 && b.sightings.length > 0);
+  t.deepEqual(a.sightings[0], {node: b.self, addresses: ['/ip4/127.0.0.1/tcp/1002']});
+  t.deepEqual(b.sightings[0], {node: a.self, addresses: ['/ip4/127.0.0.1/tcp/1001']});
+  const before = a.sightings.length;
+  await until('one is seen again', () => a.sightings.length > before);
+  t.true([...a.sightings, ...b.sightings].every(({node}) => node === a.self || node === b.self));
+});
+
+test('nodes of another mesh are not even seen', async t => {
+  const mesh = `test-${randomUUID()}`;
+  const stranger = await search(t, `test-${randomUUID()}`, 1003);
+  const a = await search(t, mesh, 1004);
+  const b = await search(t, mesh, 1005);
+  await until('the members see each other', () => a.sightings.length > 1 && b.sightings.length > 1);
+  t.deepEqual(stranger.sightings, []);
+});
