@@ -6,8 +6,8 @@ export interface TestCounts {
 }
 
 /**
- * Counts what ava's default reporter says line by line. (Its TAP reporter, which would be easier to read, dies of a test
- * that calls process.exit or times out.) Whatever did not run to its end counts as failed.
+ * Counts what ava's default reporter says line by line. (Its TAP reporter, which would be easier to read, dies of a
+ * test that calls process.exit or times out.) Whatever did not run to its end counts as failed.
  */
 export class TestCounter {
   #passed = 0;

@@ -60,7 +60,7 @@ test('an older Node hands over to the one in node_modules, with arguments and ex
 test('a signal to the launcher reaches the Node it has handed over to', async t => {
   const {child, exited, output} = await launchUnderOldNode(
     t,
-    `trap 'echo term; exit 3' TERM; echo up; while :; do sleep 0.05; done`,
+    `trap 'echo term; exit 3' TERM; echo up; for i in $(seq 400); do sleep 0.05; done`,
     [],
   );
   await once(child.stdout ?? child, 'data');

@@ -1,10 +1,12 @@
 import {randomUUID} from 'node:crypto';
+import {createSocket} from 'node:dgram';
+import {once} from 'node:events';
 import {generateKeyPair} from '@libp2p/crypto/keys';
 import {peerIdFromPrivateKey} from '@libp2p/peer-id';
 import {multiaddr} from '@multiformats/multiaddr';
 import test from 'ava';
 import type {ExecutionContext} from 'ava';
-import type {NodeId} from '@hearsay/core';
+import type {Log, NodeId} from '@hearsay/core';
 import {realEnvironment} from '../../../test/support/environment.ts';
 import {until} from '../../../test/support/until.ts';
 import {nodeIdOf} from './identity.ts';
@@ -15,6 +17,9 @@ interface Found {
   readonly sightings: {readonly node: NodeId; readonly addresses: readonly string[]}[];
 }
 
+/** Not 5353, so that nothing of the network outside is heard, and nothing is said there. */
+const dnsPort = 40_353;
+
 async function search(t: ExecutionContext, mesh: string, port: number): Promise<Found> {
   const self = nodeIdOf(peerIdFromPrivateKey(await generateKeyPair('Ed25519')));
   const found: Found = {self, sightings: []};
@@ -22,6 +27,7 @@ async function search(t: ExecutionContext, mesh: string, port: number): Promise<
     {
       mesh,
       self,
+      port: dnsPort,
       listening: () => [multiaddr(`/ip4/127.0.0.1/tcp/${port}`), multiaddr(`/ip6/::1/tcp/${port}`)],
       sighted: (node, addresses) => void found.sightings.push({node, addresses: addresses.map(String)}),
     },
@@ -58,4 +64,28 @@ test('nodes of another mesh are not even seen', async t => {
   const b = await search(t, mesh, 1005);
   await until('the members see each other', () => a.sightings.length > 1 && b.sightings.length > 1);
   t.deepEqual(stranger.sightings, []);
+});
+
+test('R54: a network that cannot be searched is told once, with the reason, and the node lives on', async t => {
+  const port = 40_354;
+  const blocker = createSocket('udp4').bind(port);
+  await once(blocker, 'listening');
+  const warnings: string[] = [];
+  const environment = realEnvironment();
+  const log: Log = (level, message, fields) => {
+    if (level === 'warn' && message.includes(' 127.0.0.1;')) warnings.push(`${message} ${String(fields?.['reason'])}`);
+  };
+  const {clock} = environment;
+  const quick = {...clock, after: (ms: number, run: () => void) => clock.after(ms / 50, run)};
+  const sighted = (): void => t.fail();
+  const self = nodeIdOf(peerIdFromPrivateKey(await generateKeyPair('Ed25519')));
+  using _discovery = new LanDiscovery(
+    {mesh: 'home', self, listening: () => [], sighted, port},
+    {...environment, clock: quick, log},
+  );
+  await until('it is told', () => warnings.length > 0);
+  await new Promise<void>(resolve => void setTimeout(resolve, 500)); // eight rescans
+  t.is(warnings.length, 1);
+  t.regex(warnings[0] ?? '', /name them in mesh\.peers instead .*EADDRINUSE/u);
+  blocker.close();
 });

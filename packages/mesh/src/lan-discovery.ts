@@ -44,6 +44,8 @@ export interface LanDiscoveryConfig {
   readonly listening: () => readonly Multiaddr[];
   /** Called at every sighting, also of nodes that are known: a peer that came back is met again. */
   readonly sighted: (node: NodeId, addresses: readonly Multiaddr[]) => void;
+  /** UDP port; only for tests. */
+  readonly port?: number;
 }
 
 interface Watched {
@@ -115,7 +117,12 @@ export class LanDiscovery implements Disposable {
   }
 
   #watch(one: Interface, now: number): void {
-    const dns = multicastDns({interface: one.address, bind: '0.0.0.0', reuseAddr: true});
+    const dns = multicastDns({
+      interface: one.address,
+      bind: '0.0.0.0',
+      port: this.#config.port ?? dnsPort,
+      reuseAddr: true,
+    });
     const watched = {dns, openedMs: now, answeredMs: Number.NEGATIVE_INFINITY};
     this.#watched.set(one.address, watched);
     dns.on('error', error => {
@@ -179,8 +186,8 @@ export class LanDiscovery implements Disposable {
   }
 
   /** Tells once why a network cannot be searched; without this line an empty mesh would have no explanation (R54). */
-  #report(address: string, error: Error | null): void {
-    if (error === null || this.#closed) return;
+  #report(address: string, error: Error | null | undefined): void {
+    if (!(error instanceof Error) || this.#closed) return; // a closed socket reports nothing at all, not even null
     const code = 'code' in error ? String(error.code) : error.message;
     const key = `${address} ${code}`;
     if (this.#reported.has(key) || this.#reported.size >= reportsMax) return;

@@ -52,7 +52,9 @@ function portOf(mesh: Mesh): number {
   return Number(/\/tcp\/(\d+)/u.exec(mesh.addresses()[0] ?? '')?.[1]);
 }
 
-/** Long waits of the mesh take a fiftieth of their time; short ones stay, so that nothing runs into a limit by chance. */
+/**
+ * Long waits of the mesh take a fiftieth of their time; short ones stay, so that nothing runs into a limit by chance.
+ */
 function hasty(): Environment {
   const environment = realEnvironment();
   const {clock} = environment;
@@ -73,7 +75,7 @@ test('a port that is taken is stepped over, for both address families alike', as
   t.true(portOf(mesh) > port && portOf(mesh) <= port + 50);
 });
 
-test('two nodes that name each other and dial at once end up with one connection that works', async t => {
+test('two nodes that name each other and dial at once end up with one link, and gossip flows over it', async t => {
   const {start} = await place(t);
   for (let round = 0; round < 5; round += 1) {
     const probe = await start(`probe ${round}`);
@@ -189,6 +191,23 @@ test('a slot for which no request comes is given back', async t => {
   t.is(error.code, 'PEER_FAILED');
 });
 
+test('a reader that takes its time gets the end of an answer too, though the worker has long closed', async t => {
+  const {start} = await place(t);
+  const b = await serve(await start('b'));
+  const a = await serve(await start('a', {peers: [`127.0.0.1:${portOf(b.mesh)}`]}));
+  await until('they meet', () => isLinked(a, b));
+  const held = leaseOf(async () => responseOf(inParts()));
+  b.offer = async () => held.lease;
+  await using lease = await accept(a, b);
+  const {body} = await lease.run(text('{}'), never);
+  const reader = body[Symbol.asyncIterator]();
+  let read = (await reader.next()).value?.length ?? 0;
+  await until('the worker is through', held.disposed);
+  await new Promise<void>(resolve => void setTimeout(resolve, 100)); // and its end has crossed
+  for (let next = await reader.next(); next.done !== true; next = await reader.next()) read += next.value.length;
+  t.is(read, 300_000);
+});
+
 test('a body of another size than was offered is refused, and the slot is given back', async t => {
   const {start} = await place(t);
   const b = await serve(await start('b'));
@@ -230,6 +249,17 @@ test('a node with fifty runs under way leaves within two seconds, and every aski
   t.true(performance.now() - sinceMs < 2500);
   t.true((await results).every(({status}) => status === 'rejected'));
 });
+
+/**
+ * Slowly enough that every buffer on the way fills, from the reader back, and the last parts have to wait in the
+ * stream.
+ */
+async function* inParts(): AsyncGenerator<Uint8Array> {
+  for (let part = 0; part < 12; part += 1) {
+    yield new Uint8Array(25_000);
+    await new Promise<void>(resolve => void setTimeout(resolve, 20));
+  }
+}
 
 async function* silence(signal: AbortSignal): AsyncGenerator<Uint8Array> {
   yield text('1');

@@ -126,9 +126,8 @@ class Libp2pMesh implements Mesh {
     const first = !links.isConnected(peer);
     links.opened(connection);
     gate.settled(peer);
-    if (!first) return;
-    admissions.begin(peer);
-    if (connection.direction === 'outbound') void exchange.begin(connection);
+    if (first) admissions.begin(peer);
+    if (connection.direction === 'outbound' && !admissions.isAdmitted(peer)) void exchange.begin(connection);
     const check = this.#environment.clock.after(admissionMsMax, () => {
       if (admissions.state(peer).kind === 'unknown') connection.abort(new Error('no admission was asked for'));
     });
