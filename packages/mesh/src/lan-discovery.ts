@@ -35,6 +35,9 @@ const interfacesMax = 32;
 /** Kinds of trouble that are told once each; far more than there are. */
 const reportsMax = 64;
 
+/** The port of multicast DNS. */
+const dnsPort = 5353;
+
 const addressKey = 'dnsaddr=';
 
 export interface LanDiscoveryConfig {
