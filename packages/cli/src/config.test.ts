@@ -7,7 +7,11 @@ import type {RawSettings} from './settings.ts';
 const surroundings = {home: '/home/ada', machine: 'mac', dataFolder: '/home/ada/.local/share/hearsay'};
 const file = '/etc/hearsay/config.toml';
 
-const flags = (settings: RawSettings): SettingsSource => ({where: 'on the command line', settings, folder: '/work'});
+const flags = (settings: RawSettings): SettingsSource => ({
+  where: 'on the command line',
+  settings,
+  folder: '/somewhere',
+});
 const inFile = (toml: Record<string, unknown>): SettingsSource => settingsOfTable(toml, file, '/etc/hearsay');
 const config = (...sources: readonly SettingsSource[]): Config => toConfig(sources, surroundings);
 
@@ -23,7 +27,7 @@ test('S2: with no setting at all everything has a value', t => {
 });
 
 test('flags win over the environment, the environment over the file', t => {
-  const environment = settingsOfVariables({HEARSAY_NAME: 'env', HEARSAY_MESH: 'env'}, '/work');
+  const environment = settingsOfVariables({HEARSAY_NAME: 'env', HEARSAY_MESH: 'env'}, '/somewhere');
   const toml = {name: 'file', mesh: {name: 'file', port: 1}};
   t.like(config(flags({name: 'flag'}), environment, inFile(toml)), {name: 'flag', mesh: {name: 'env', port: 1}});
 });
@@ -35,12 +39,12 @@ test('S3: static peers are an array or a text with commas', t => {
 
 test('S10: an empty HEARSAY_PEERS leaves the peers of the file out', t => {
   const toml = inFile({mesh: {peers: ['a']}});
-  t.deepEqual(config(settingsOfVariables({HEARSAY_PEERS: ''}, '/work'), toml).mesh.peers, []);
-  t.deepEqual(config(settingsOfVariables({}, '/work'), toml).mesh.peers, ['a']);
+  t.deepEqual(config(settingsOfVariables({HEARSAY_PEERS: ''}, '/somewhere'), toml).mesh.peers, []);
+  t.deepEqual(config(settingsOfVariables({}, '/somewhere'), toml).mesh.peers, ['a']);
 });
 
 test('an empty variable that is no list counts as none', t => {
-  t.is(config(settingsOfVariables({HEARSAY_NAME: ''}, '/work'), inFile({name: 'file'})).name, 'file');
+  t.is(config(settingsOfVariables({HEARSAY_NAME: ''}, '/somewhere'), inFile({name: 'file'})).name, 'file');
 });
 
 test('values of the environment are texts and become what they mean', t => {
@@ -50,12 +54,12 @@ test('values of the environment are texts and become what they mean', t => {
     HEARSAY_KEEP_ALIVE: '-1',
     HEARSAY_MODELS: 'a,/b',
   };
-  const {gateway, models, engine} = config(settingsOfVariables(variables, '/work'));
+  const {gateway, models, engine} = config(settingsOfVariables(variables, '/somewhere'));
   t.like(
     {gateway, models, engine},
     {
       gateway: {port: 8080, anyPort: false},
-      models: {demo: false, folders: ['/work/a', '/b']},
+      models: {demo: false, folders: ['/somewhere/a', '/b']},
       engine: {keepAliveMs: Infinity},
     },
   );
@@ -68,7 +72,7 @@ test('paths start where they were written, and ~ is the home folder', t => {
     models: {folders: ['/etc/hearsay/models']},
     engine: {path: 'llama-server'}, // a command for PATH, no path
   });
-  t.is(config(flags({'engine.path': './llama-server'})).engine.path, '/work/llama-server');
+  t.is(config(flags({'engine.path': './llama-server'})).engine.path, '/somewhere/llama-server');
 });
 
 const unknownKeys: readonly (readonly [Record<string, unknown>, string])[] = [

@@ -66,7 +66,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
       const ranked = rank(candidatesFor(question, announcer.self(), keeper.view(), keeper.reach()), request.id);
       if (ranked[0]?.place !== undefined || !ranked.some(({exclusion}) => exclusion === 'quarantined')) return ranked;
       // Nobody else is left: a node in quarantine is probed, not banned.
-      const unafraid = candidatesFor({...question, nowMs: question.nowMs}, announcer.self(), keeper.view(), forgiven());
+      const unafraid = candidatesFor(question, announcer.self(), keeper.view(), forgiven());
       return rank(unafraid, request.id);
     },
     worker: node => (node === mesh.self ? local : mesh.worker(node)),
