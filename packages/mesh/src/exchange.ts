@@ -114,7 +114,7 @@ export class Exchange {
   }
 
   async #take({records, addresses}: ExchangeMessage, from: NodeId): Promise<void> {
-    for (const aged of records) if (await isSigned(aged.record)) this.#facts.judge(aged, from);
+    for (const aged of records) if (isSigned(aged.record)) this.#facts.judge(aged, from);
     for (const {node, addresses: where} of addresses.slice(0, toldMax)) this.#facts.heardOf(node, where);
   }
 

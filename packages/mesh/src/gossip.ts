@@ -97,7 +97,7 @@ export class Gossip {
       return TopicValidatorResult.Reject;
     }
     // By gossip a node speaks for itself only (law 5); records of others travel by exchange, with their age.
-    if (record.node !== nodeIdOf(message.from) || !(await isSigned(record))) return TopicValidatorResult.Reject;
+    if (record.node !== nodeIdOf(message.from) || !isSigned(record)) return TopicValidatorResult.Reject;
     switch (judge(record, giver)) {
       case 'accept':
         return TopicValidatorResult.Accept;

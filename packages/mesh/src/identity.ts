@@ -1,3 +1,5 @@
+import {createPrivateKey, createPublicKey, sign, verify} from 'node:crypto';
+import type {KeyObject} from 'node:crypto';
 import {link, mkdir, readFile, rm, writeFile} from 'node:fs/promises';
 import {dirname} from 'node:path';
 import {generateKeyPair, privateKeyFromProtobuf, privateKeyToProtobuf} from '@libp2p/crypto/keys';
@@ -63,19 +65,54 @@ export function nodeIdOf(peer: PeerId): NodeId {
   return peer.toString() as NodeId;
 }
 
+/** DER around a raw ed25519 seed and a raw public key (RFC 8410). */
+const seedPrefix = Buffer.from('302e020100300506032b657004220420', 'hex');
+const publicPrefix = Buffer.from('302a300506032b6570032100', 'hex');
+const seedBytes = 32;
+
+/** Keys of peers that are kept ready: more than any mesh of ours has nodes. */
+const verifiersMax = 1024;
+
+// libp2p imports a key anew for every signature, which costs several times the signature itself; records are signed
+// and checked on the way of requests.
+const signers = new WeakMap<Ed25519PrivateKey, KeyObject>();
+const verifiers = new Map<NodeId, KeyObject>();
+
 /** Signs a payload as the node that owns the key. */
-export async function signRecord(key: Ed25519PrivateKey, node: NodeId, payload: Uint8Array): Promise<SignedRecord> {
-  const signature = await key.sign(concat([recordContext, payload]));
+export function signRecord(key: Ed25519PrivateKey, node: NodeId, payload: Uint8Array): SignedRecord {
+  const signature = sign(null, concat([recordContext, payload]), signerOf(key));
   return {node, payload, signature: Uint8Array.from(signature)};
 }
 
 /** True when the node that the record names has really signed it. Never throws, whatever the bytes are. */
-export async function isSigned({node, payload, signature}: SignedRecord): Promise<boolean> {
+export function isSigned({node, payload, signature}: SignedRecord): boolean {
   try {
-    const peer = peerIdFromString(node);
-    if (peer.type !== 'Ed25519') return false;
-    return await peer.publicKey.verify(concat([recordContext, payload]), signature);
+    const verifier = verifierOf(node);
+    return verifier !== undefined && verify(null, concat([recordContext, payload]), verifier, signature);
   } catch {
     return false; // neither a node id nor a signature that the library can read
   }
+}
+
+function signerOf(key: Ed25519PrivateKey): KeyObject {
+  const known = signers.get(key);
+  if (known) return known;
+  const der = Buffer.concat([seedPrefix, key.raw.subarray(0, seedBytes)]);
+  const signer = createPrivateKey({key: der, format: 'der', type: 'pkcs8'});
+  signers.set(key, signer);
+  return signer;
+}
+
+/** Undefined for the ids of other kinds of keys. */
+function verifierOf(node: NodeId): KeyObject | undefined {
+  const known = verifiers.get(node);
+  if (known) return known;
+  const peer = peerIdFromString(node);
+  if (peer.type !== 'Ed25519') return undefined;
+  const der = Buffer.concat([publicPrefix, peer.publicKey.raw]);
+  const verifier = createPublicKey({key: der, format: 'der', type: 'spki'});
+  const [oldest] = verifiers.keys();
+  if (verifiers.size >= verifiersMax && oldest !== undefined) verifiers.delete(oldest);
+  verifiers.set(node, verifier);
+  return verifier;
 }

@@ -13,14 +13,18 @@ import {
 } from '@hearsay/core';
 import type {Busy, Clock, Lease, Log, MeshHandlers, NodeId, OfferAnswer, Refusal, WorkRequest} from '@hearsay/core';
 import {faultHeader, reasonBytesMax, recordToText, recordTrailer} from './lease-http.ts';
+import {spareMsMax} from './lease-pool.ts';
 import {StreamDuplex} from './stream-duplex.ts';
 import {timeLimit} from './time-limit.ts';
 
-/** An asking node writes its offer right after opening the stream. */
-const offerMsMax = 5000;
+/** Streams are opened before they are needed; one that carries no offer for this long is ended. */
+const offerMsMax = 2 * spareMsMax;
 
 /** A slot may be held without a request for this long, no longer: the asking node sends it in the next instant. */
 const requestMsMax = 10_000;
+
+/** The head of an answer waits this long for the first bytes, to travel with them in one packet. */
+const headMsMax = 10;
 
 /** Largest body over a slow radio link (a megabyte a second). */
 const bodyMsMax = 60_000;
@@ -150,12 +154,21 @@ export class LeaseStreams {
       trailer: recordTrailer,
       connection: 'close',
     });
-    response.flushHeaders();
-    for await (const chunk of answer.body) {
+    using head = this.#clock.after(headMsMax, () => response.flushHeaders());
+    let left = Promise.resolve();
+    try {
+      for await (const chunk of answer.body) {
+        head[Symbol.dispose]();
+        gone.throwIfAborted();
+        const {promise, resolve} = Promise.withResolvers<void>();
+        left = promise;
+        if (!response.write(chunk, () => resolve())) await once(response, 'drain', {signal: gone});
+      }
       gone.throwIfAborted();
-      if (!response.write(chunk)) await once(response, 'drain', {signal: gone});
+    } catch (error) {
+      await left; // what came before the break still reaches the asker: breaking the stream would drop it
+      throw error;
     }
-    gone.throwIfAborted();
     const record = answer.record();
     if (record !== undefined) response.addTrailers({[recordTrailer]: recordToText(record)});
     const sent = once(response, 'finish', {signal: gone});

@@ -201,7 +201,7 @@ class MemoryMesh implements Mesh {
   #give(to: MemoryMesh, records: readonly AgedRecord[], cut: AbortSignal): void {
     const arrive = async (): Promise<void> => {
       await this.#travel(cut);
-      for (const aged of records) if (await isSigned(aged.record)) to.#hear(aged, this.self);
+      for (const aged of records) if (isSigned(aged.record)) to.#hear(aged, this.self);
     };
     arrive().catch(() => undefined); // the path was cut: what was under way is lost, as on a real one
   }

@@ -41,6 +41,8 @@ export class MeshParts {
   readonly gossip: Gossip;
   readonly dialling: StayConnected;
   handlers: MeshHandlers | undefined;
+  /** Called whenever a peer is, or still is, admitted. */
+  admitted: ((node: NodeId) => void) | undefined;
   #node: Libp2pNode | undefined;
 
   constructor(key: Ed25519PrivateKey, config: MeshConfig, environment: Environment) {
@@ -87,7 +89,9 @@ export class MeshParts {
   }
 
   announce(node: NodeId): void {
-    this.handlers?.linkChanged(node, this.links.link(node));
+    const link = this.links.link(node);
+    this.handlers?.linkChanged(node, link);
+    if (link?.admitted === true) this.admitted?.(node);
   }
 
   listening(): Multiaddr[] {

@@ -8,6 +8,7 @@ import {loadIdentity, nodeIdOf, signRecord} from './identity.ts';
 import {fetchInventory, giveInventory, inventoryMsMax, inventoryProtocol} from './inventory.ts';
 import {LanDiscovery} from './lan-discovery.ts';
 import {leaseProtocol} from './lease-http.ts';
+import {LeasePool} from './lease-pool.ts';
 import {LeaseStreams} from './lease-stream.ts';
 import {streamsMax} from './libp2p-node.ts';
 import {MeshParts} from './mesh-parts.ts';
@@ -38,6 +39,7 @@ class Libp2pMesh implements Mesh {
   readonly #config: MeshConfig;
   readonly #environment: Environment;
   readonly #stack = new AsyncDisposableStack();
+  readonly #pool: LeasePool;
   #leases: LeaseStreams | undefined;
   #timer: Disposable | undefined;
   #closing: Promise<void> | undefined;
@@ -47,6 +49,12 @@ class Libp2pMesh implements Mesh {
     this.#parts = parts;
     this.#config = config;
     this.#environment = environment;
+    this.#pool = new LeasePool({
+      connection: peer => this.#connection(peer),
+      open: (connection, signal) => openStream(connection, leaseProtocol, signal),
+      ...environment,
+    });
+    parts.admitted = peer => this.#pool.warm(peer);
   }
 
   addresses(): readonly string[] {
@@ -143,6 +151,7 @@ class Libp2pMesh implements Mesh {
     if (left !== undefined) return gossip.moved(left.remotePeer, left);
     if (this.#closing === undefined && admissions.isAdmitted(peer)) dialling.lost(peer, addresses);
     admissions.forget(peer);
+    this.#pool.forget(peer);
   }
 
   #discover(): void {
@@ -193,15 +202,22 @@ class Libp2pMesh implements Mesh {
   }
 
   worker(peer: NodeId): Worker {
-    return peerWorker(peer, signal => this.#open(peer, leaseProtocol, signal), this.#environment.clock);
+    const open = async (signal: AbortSignal): Promise<Stream> => {
+      const stream = await this.#pool.take(peer, signal);
+      if (stream === undefined) throw notConnected(peer);
+      return stream;
+    };
+    return peerWorker(peer, open, this.#environment.clock);
+  }
+
+  #connection(peer: NodeId): Connection | undefined {
+    return this.#parts.admissions.isAdmitted(peer) ? this.#parts.links.connection(peer) : undefined;
   }
 
   async #open(peer: NodeId, protocol: string, signal: AbortSignal): Promise<Stream> {
-    const connection = this.#parts.admissions.isAdmitted(peer) ? this.#parts.links.connection(peer) : undefined;
-    if (connection === undefined) {
-      throw new Fault('PEER_FAILED', `node ${shortNode(peer)} is not connected`, {details: {node: peer}});
-    }
-    return connection.newStream(protocol, {signal, maxOutboundStreams: streamsMax});
+    const connection = this.#connection(peer);
+    if (connection === undefined) throw notConnected(peer);
+    return openStream(connection, protocol, signal);
   }
 
   links(): readonly Link[] {
@@ -218,6 +234,7 @@ class Libp2pMesh implements Mesh {
     this.#parts.handlers = undefined; // from here on nobody is let in and nothing is reported
     this.#timer?.[Symbol.dispose]();
     this.#leases?.close();
+    this.#pool[Symbol.dispose]();
     admissions[Symbol.dispose]();
     const ended = new AbortController();
     const parts = Promise.all([this.#stack.disposeAsync(), dialling[Symbol.asyncDispose](), node.stop()]);
@@ -226,6 +243,14 @@ class Libp2pMesh implements Mesh {
     guard.catch(() => undefined);
     for (const connection of node.getConnections()) connection.abort(new Error('this node is stopping'));
   }
+}
+
+async function openStream(connection: Connection, protocol: string, signal?: AbortSignal): Promise<Stream> {
+  return connection.newStream(protocol, {maxOutboundStreams: streamsMax, ...(signal && {signal})});
+}
+
+function notConnected(peer: NodeId): Fault {
+  return new Fault('PEER_FAILED', `node ${shortNode(peer)} is not connected`, {details: {node: peer}});
 }
 
 function readMultiaddr(text: string): Multiaddr[] {
