@@ -6,6 +6,9 @@ import type {ClusterConfig, ClusterDeps} from './join-cluster.ts';
 /** Changes of state are told at once, but not more often than this: five records a second is what gossip bears well. */
 const announceGapMs = 200;
 
+/** Free memory is measured again after this long: reading it for every request would cost more than ranking does. */
+const memoryAgeMsMax = 1000;
+
 /** A signed beat may be handed out again while nothing has changed and it is younger than this. */
 const reuseMs = 500;
 
@@ -40,6 +43,7 @@ export function startAnnouncer(config: ClusterConfig, deps: ClusterDeps, nodeCou
   let last: {record: SignedRecord; atMs: number} | undefined;
   let signed: {record: SignedRecord; loadSeq: number; inventory: string; atMs: number} | undefined;
   let inventory: {bytes: Uint8Array; digest: string} | undefined;
+  let measured: {memory: Beat['memory']; atMs: number} | undefined;
   let timer: Disposable | undefined;
   let announcedAtMs = -Infinity;
   let announcing: Promise<void> = Promise.resolve();
@@ -50,6 +54,13 @@ export function startAnnouncer(config: ClusterConfig, deps: ClusterDeps, nodeCou
       inventory = {bytes, digest: inventoryDigest(bytes)};
     }
     return inventory;
+  }
+
+  function memory(): Beat['memory'] {
+    const nowMs = clock.monotonicMs();
+    if (measured === undefined || nowMs - measured.atMs > memoryAgeMsMax)
+      measured = {memory: engines.memory(), atMs: nowMs};
+    return measured.memory;
   }
 
   function describe(): Beat {
@@ -64,7 +75,7 @@ export function startAnnouncer(config: ClusterConfig, deps: ClusterDeps, nodeCou
       loadSeq: engines.loadSeq(),
       inventory: currentInventory().digest,
       engines: describeEngines(engines.engines(), models.list(), clock.wallMs()),
-      memory: engines.memory(),
+      memory: memory(),
       flags: {draining: closed, paused: false},
     };
   }

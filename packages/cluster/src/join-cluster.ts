@@ -45,6 +45,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
   const local = localWorker(mesh.self, models, engines);
   const startedAtMs = clock.monotonicMs();
   let inFlight = 0;
+  let catalogue: {version: number; inventory: Uint8Array; models: readonly NamedModel[]} | undefined;
 
   await announcer.fresh(); // a peer that connects at once must get a record of this node
   await mesh.serve({
@@ -77,13 +78,23 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     succeeded: keeper.succeeded,
   };
 
+  /** Every name there is, put together anew only when something of it has changed: each request asks for it. */
+  function known(): readonly NamedModel[] {
+    const version = keeper.version();
+    const inventory = announcer.inventory();
+    if (catalogue?.version !== version || catalogue.inventory !== inventory) {
+      catalogue = {version, inventory, models: namedModels(reportModels(reportDeps, true))};
+    }
+    return catalogue.models;
+  }
+
   function forgiven(): ReturnType<typeof keeper.reach> {
     return new Map([...keeper.reach()].map(([node, reach]) => [node, {...reach, quarantinedUntilMs: -Infinity}]));
   }
 
   async function resolve(asked: string, signal: AbortSignal): Promise<Resolution> {
     for (;;) {
-      const resolution = resolveModel(asked, namedModels(reportModels(reportDeps, true)));
+      const resolution = resolveModel(asked, known());
       const settlesInMs = startedAtMs + settlingMs - clock.monotonicMs();
       if (resolution.kind === 'found' || settlesInMs <= 0) return resolution;
       await keeper.changed(AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(settlesInMs))]));
@@ -126,7 +137,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     nodes: () => reportNodes(reportDeps),
     inFlight: () => inFlight,
     async stop(name) {
-      const resolution = resolveModel(name, namedModels(reportModels(reportDeps, true)));
+      const resolution = resolveModel(name, known());
       if (resolution.kind !== 'found') throw notFound(name, resolution);
       const running = engines.engines().find(({model}) => resolution.digests.includes(model.digest));
       if (!running) return false;

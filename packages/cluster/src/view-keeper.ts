@@ -7,7 +7,7 @@ import {
   emptyView,
   expireNodes,
 } from '@hearsay/core';
-import type {AgedRecord, Link, NodeId, NodeRecord, Reach, SignedRecord, Verdict, View} from '@hearsay/core';
+import type {AgedRecord, Link, Mesh, NodeId, NodeRecord, Reach, SignedRecord, Verdict, View} from '@hearsay/core';
 import {inventoryDigest} from './announcer.ts';
 import type {ClusterDeps} from './join-cluster.ts';
 
@@ -17,6 +17,10 @@ const expiryCheckMs = 1000;
 /** Longest wait for a peer's inventory. */
 const inventoryTimeoutMs = 5000;
 
+/** After a fetch that failed; doubles with each further one, until the next beat begins anew. */
+const inventoryRetryMs = 200;
+const inventoryAttemptsMax = 4;
+
 /** After the first failed offer; doubles with each further one. */
 const quarantineFirstMs = 500;
 const quarantineMaxMs = 60_000;
@@ -24,6 +28,8 @@ const quarantineMaxMs = 60_000;
 /** The one owner of what this node has heard and of how it reaches the others. */
 export interface ViewKeeper extends Disposable {
   readonly view: () => View;
+  /** Changes whenever the view, a link or an inventory does. */
+  readonly version: () => number;
   /** Peers that are connected and admitted right now. */
   readonly reach: () => ReadonlyMap<NodeId, Reach>;
   readonly links: () => ReadonlyMap<NodeId, Link>;
@@ -38,17 +44,23 @@ export interface ViewKeeper extends Disposable {
   readonly changed: (signal: AbortSignal) => Promise<void>;
 }
 
-export function startViewKeeper(deps: ClusterDeps): ViewKeeper {
+export interface ViewKeeperDeps extends Pick<ClusterDeps, 'clock' | 'log'> {
+  readonly mesh: Pick<Mesh, 'self' | 'inventory'>;
+}
+
+export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
   const {clock, log, mesh} = deps;
   const closing = new AbortController();
   const links = new Map<NodeId, Link>();
   const failures = new Map<NodeId, {count: number; untilMs: number}>();
   const fetching = new Map<NodeId, string>();
   let view = emptyView;
+  let version = 0;
   let next = Promise.withResolvers<void>();
 
   function setView(changed: View): void {
     view = changed;
+    version += 1;
     next.resolve();
     next = Promise.withResolvers();
   }
@@ -76,23 +88,35 @@ export function startViewKeeper(deps: ClusterDeps): ViewKeeper {
     if (!known || !links.get(node)?.admitted || known.inventory?.digest === known.beat.inventory) return;
     if (fetching.has(node)) return;
     fetching.set(node, known.beat.inventory);
-    void fetch(node).finally(() => {
-      const {inventory} = view.nodes.get(node)?.beat ?? {};
-      const asked = fetching.get(node);
-      fetching.delete(node);
-      if (inventory !== asked) fetchInventory(node); // it changed while it was fetched
-    });
+    void fetchUntilDone(node);
   }
 
-  async function fetch(node: NodeId): Promise<void> {
+  /** A peer that has not yet admitted this node gives nothing, and does so a moment later: waiting for its next beat would be long. */
+  async function fetchUntilDone(node: NodeId): Promise<void> {
+    for (let attempt = 0; attempt < inventoryAttemptsMax; attempt += 1) {
+      const done = await fetch(node);
+      if (done || closing.signal.aborted) break;
+      await clock.sleep(inventoryRetryMs * 2 ** attempt, closing.signal).catch(() => undefined);
+      if (closing.signal.aborted || links.get(node)?.admitted !== true) break;
+    }
+    const {inventory} = view.nodes.get(node)?.beat ?? {};
+    const asked = fetching.get(node);
+    fetching.delete(node);
+    if (inventory !== asked) fetchInventory(node); // it changed while it was fetched
+  }
+
+  /** True when the inventory is here. */
+  async function fetch(node: NodeId): Promise<boolean> {
     const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(inventoryTimeoutMs)]);
     try {
       const bytes = await mesh.inventory(node, signal);
       const digest = inventoryDigest(bytes);
       setView(applyInventory(view, node, {digest, inventory: decodeInventory(bytes)}));
+      return true;
     } catch (error) {
-      if (closing.signal.aborted) return;
-      log('warn', 'could not fetch an inventory; the next beat tries again', {node, error: String(error)});
+      if (closing.signal.aborted) return false;
+      log('debug', 'could not fetch an inventory; it is tried again', {node, error: String(error)});
+      return false;
     }
   }
 
@@ -125,6 +149,7 @@ export function startViewKeeper(deps: ClusterDeps): ViewKeeper {
 
   return {
     view: () => view,
+    version: () => version,
     links: () => links,
     reach: () => reachOf(links, failures),
     judge,

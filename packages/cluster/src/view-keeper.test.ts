@@ -1,0 +1,69 @@
+import test from 'ava';
+import {encodeBeat, encodeInventory} from '@hearsay/core';
+import type {Link} from '@hearsay/core';
+import {beat, model, node} from '../../../test/support/builders.ts';
+import {manualClock} from '../../../test/support/manual-clock.ts';
+import {inventoryDigest} from './announcer.ts';
+import {startViewKeeper} from './view-keeper.ts';
+
+const inventory = encodeInventory({models: [model('m', 'a')]});
+const peer = node('B');
+const admitted: Link = {
+  node: peer,
+  address: '10.0.0.2:4328',
+  path: 'direct',
+  roundTripMs: 1,
+  admitted: true,
+  refusal: undefined,
+};
+
+/** A keeper that has heard one beat of a linked peer, whose inventory fails as often as told. */
+function trial(failures: number) {
+  const clock = manualClock();
+  let asked = 0;
+  const keeper = startViewKeeper({
+    clock,
+    log: () => undefined,
+    mesh: {
+      self: node('A'),
+      inventory: async () => {
+        asked += 1;
+        if (asked <= failures) throw new Error('not admitted');
+        return inventory;
+      },
+    },
+  });
+  const payload = encodeBeat(beat('B', {inventory: inventoryDigest(inventory)}));
+  keeper.linkChanged(peer, admitted);
+  keeper.judge({record: {node: peer, payload, signature: new Uint8Array(64)}, ageMs: 0});
+  const names = (): readonly string[] =>
+    (keeper.view().nodes.get(peer)?.inventory?.models ?? []).flatMap(({names: all}) => all);
+  return {keeper, clock, names, asked: () => asked};
+}
+
+test('an inventory that could not be fetched is asked for again before the next beat', async t => {
+  const {clock, names} = trial(2);
+  await clock.advance(100);
+  t.deepEqual(names(), []);
+  await clock.advance(900);
+  t.deepEqual(names(), ['m']);
+});
+
+test('a peer that never gives its inventory is not asked for ever', async t => {
+  const {clock, asked} = trial(Infinity);
+  await clock.advance(1900);
+  const attempts = asked();
+  await clock.advance(5000);
+  t.is(asked(), attempts);
+  t.is(attempts, 4);
+});
+
+test('every change of what is known is a new version, and reading is none', async t => {
+  const {keeper, clock} = trial(0);
+  await clock.advance(10);
+  const before = keeper.version();
+  keeper.reach();
+  t.is(keeper.version(), before);
+  keeper.linkChanged(peer, undefined);
+  t.not(keeper.version(), before);
+});
