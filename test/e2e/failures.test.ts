@@ -124,13 +124,15 @@ test.serial('C25, S84: a model that nobody has is a quick 404 with close names',
       method: 'POST',
       body: JSON.stringify({model: 'tiny-cuont-F16', messages: [{role: 'user', content: 'x'}]}),
     });
-  await ask();
-  const {value, ms} = await timed(ask);
+  const value = await ask();
+  const times: number[] = [];
+  for (let round = 0; round < 10; round += 1) times.push((await timed(ask)).ms);
   const {error}: {error: {code: string; message: string}} = await value.json();
   t.is(value.status, 404);
   t.is(error.code, 'model_not_found');
   t.regex(error.message, /did you mean tiny-count-F16/u);
-  t.true(ms < 50, `${ms} ms`);
+  // The quickest of ten: whatever else runs on the machine can only slow one down.
+  t.true(Math.min(...times) < 50, `${times.join(', ')} ms`);
 });
 
 test.serial('a damaged file is named with the reason, and other models are not affected', async t => {

@@ -5,6 +5,9 @@ import type {Call} from './llama-client.ts';
 import type {LlamaServer} from './llama-server.ts';
 import type {Slot} from './slots.ts';
 
+/** Made once: every request ends with it, and a stack trace each time would cost more than the rest of the ending. */
+const givenBack = new Fault('CANCELLED', 'the slot was given back before its request had ended');
+
 /** What a reservation needs of the engine it belongs to. */
 export interface SlotOwner {
   /** Waits until the engine is ready; starts it when it is stopped. Throws ENGINE_FAILED when it is broken. */
@@ -58,7 +61,7 @@ export class SlotReservation implements Reservation {
 
   /** The slot is free only when the socket is closed: that is what tells llama-server to stop. */
   async #dispose(): Promise<void> {
-    this.fail(new Fault('CANCELLED', 'the slot was given back before its request had ended'));
+    this.fail(givenBack);
     await this.#call?.closed();
     this.#owner.giveBack(this);
   }
