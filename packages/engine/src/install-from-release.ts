@@ -1,10 +1,9 @@
-import {mkdtemp, readdir, rename, rm} from 'node:fs/promises';
+import {readdir} from 'node:fs/promises';
 import {basename, join} from 'node:path';
 import {Fault, type Clock} from '@hearsay/core';
 import {downloadFile} from './download-file.ts';
-import {temporaryPrefix} from './engine-store.ts';
 import type {EngineRecipe, InstallProgress} from './install-engine.ts';
-import {runCommand} from './run-command.ts';
+import {unpackFlat} from './unpack-flat.ts';
 
 /** Which hardware a release file is for. */
 export type EngineVariant = 'cpu' | 'vulkan' | 'cuda' | 'rocm' | 'metal';
@@ -32,8 +31,6 @@ const answerTimeLimitMs = 30_000;
 /** A CUDA build is 400 MB, its runtime 600 MB. */
 const assetBytesMax = 4 * 1024 ** 3;
 
-const unpackTimeLimitMs = 10 * 60_000;
-
 /** Downloads an official build. Only files whose sha256 the release names are taken. */
 export async function releaseRecipe(
   from: ReleaseSource,
@@ -55,7 +52,7 @@ export async function releaseRecipe(
       for (const asset of chosen) {
         origin[asset.name] = `sha256-${await fetchAsset(asset, work, report, deps, signal)}`;
         report({step: 'unpack', done: 0, total: 1, note: asset.name});
-        await unpackAsset(join(work, asset.name), work, target, deps, signal);
+        await unpackFlat({file: join(work, asset.name), work, target}, deps, signal);
       }
       const files = await readdir(target);
       const executable = ['llama-server', 'llama-server.exe', 'llama', 'llama.exe'].find(name => files.includes(name));
@@ -157,18 +154,3 @@ async function fetchAsset(
 }
 
 /** Puts the files of an archive side by side into `target`, without the folder that most archives have around them. */
-async function unpackAsset(
-  file: string,
-  work: string,
-  target: string,
-  deps: {readonly clock: Clock},
-  signal: AbortSignal | undefined,
-): Promise<void> {
-  const folder = await mkdtemp(join(work, temporaryPrefix));
-  // Every system's tar finds out the compression; on Windows and macOS it reads zip files as well.
-  await runCommand('tar', ['-xf', file, '-C', folder], {timeLimitMs: unpackTimeLimitMs}, deps, signal);
-  const entries = await readdir(folder, {recursive: true, withFileTypes: true});
-  for (const entry of entries.filter(item => !item.isDirectory()))
-    await rename(join(entry.parentPath, entry.name), join(target, entry.name));
-  await rm(folder, {recursive: true});
-}
