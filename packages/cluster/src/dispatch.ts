@@ -144,7 +144,7 @@ class Search {
   }
 
   #workRequest(node: Ranked, force: boolean): WorkRequest {
-    const {id, endpoint, needs, policy, body, traceparent} = this.#request;
+    const {id, endpoint, needs, policy, body, contentType, traceparent} = this.#request;
     return {
       request: id,
       attempt: this.#attempt,
@@ -155,6 +155,7 @@ class Search {
       policy,
       deadlineMs: undefined,
       bodyBytes: body.length,
+      contentType,
       waitEstimateMs: node.waitMs,
       force,
       traceparent,

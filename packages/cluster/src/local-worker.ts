@@ -12,11 +12,12 @@ export function localWorker(node: NodeId, models: ModelStore, engines: EngineHos
 
       const reservation = engines.reserve(model, {force: request.force});
       if (reservation.kind !== 'accepted') return reservation;
+      const {endpoint, contentType} = request;
       const lease: Lease = {
         kind: 'accepted',
         digest: model.digest,
         record: undefined,
-        run: async (body, signal) => reservation.run({endpoint: request.endpoint, body}, signal),
+        run: async (body, signal) => reservation.run({endpoint, contentType, body}, signal),
         [Symbol.asyncDispose]: async () => reservation[Symbol.asyncDispose](),
       };
       return lease;

@@ -11,8 +11,10 @@ export interface ClientRequest {
   readonly endpoint: Endpoint;
   readonly needs: readonly Capability[];
   readonly policy: Policy;
-  /** JSON with `stream: true`, so that a cancel frees the slot at once (facts: llama-server §2). */
+  /** With `stream: true` where the endpoint can, so that a cancel frees the slot at once (facts: llama-server §2). */
   readonly body: Uint8Array;
+  /** Of the body; JSON unless given: multipart forms go through as they are (C66). */
+  readonly contentType?: string | undefined;
   readonly traceparent: string | undefined;
 }
 

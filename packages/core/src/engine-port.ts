@@ -26,11 +26,19 @@ export interface EngineSnapshot {
   readonly processId: number | undefined;
 }
 
+/** What is sent to an engine. */
+export interface EngineCall {
+  readonly endpoint: Endpoint;
+  readonly body: Uint8Array;
+  /** JSON unless given. */
+  readonly contentType?: string | undefined;
+}
+
 /** A slot of an engine on this machine. */
 export interface Reservation extends AsyncDisposable {
   readonly kind: 'accepted';
   /** As `Lease.run`. */
-  run(call: {readonly endpoint: Endpoint; readonly body: Uint8Array}, signal: AbortSignal): Promise<WorkResponse>;
+  run(call: EngineCall, signal: AbortSignal): Promise<WorkResponse>;
 }
 
 /** Keeps llama-server processes on this machine and lends their slots. */

@@ -5,7 +5,7 @@
  */
 export type {Answer, ClientRequest, Cluster, EngineReport, ModelReport} from './cluster-port.ts';
 export type {NodeReport, RunFacts, StatusReport} from './cluster-port.ts';
-export type {EngineHost, EngineSnapshot, EngineStateName, Reservation} from './engine-port.ts';
+export type {EngineCall, EngineHost, EngineSnapshot, EngineStateName, Reservation} from './engine-port.ts';
 export {stepEngine} from './engine-state.ts';
 export type {EngineEffect, EngineEvent, EnginePolicy, EngineState, EngineStep} from './engine-state.ts';
 export type {Clock, Environment, Log, LogLevel, Random} from './environment.ts';

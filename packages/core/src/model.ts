@@ -1,7 +1,16 @@
 import type {Digest} from './ids.ts';
 
 /** What a model can be asked for. From the file's header and chat template, until an engine has confirmed it. */
-export type Capability = 'chat' | 'completion' | 'embeddings' | 'rerank' | 'vision' | 'tools' | 'thinking' | 'insert';
+export type Capability =
+  | 'chat'
+  | 'completion'
+  | 'embeddings'
+  | 'rerank'
+  | 'vision'
+  | 'audio'
+  | 'tools'
+  | 'thinking'
+  | 'insert';
 
 /** What a node says about one model it stores. Goes into its inventory; holds nothing private (no paths). */
 export interface ModelFacts {

@@ -9,7 +9,8 @@ import {describeError, Fault} from './fault.ts';
 import type {FaultCode} from './fault.ts';
 import {hexFrom, isNodeId, isProven, isRequestId, toDigest} from './ids.ts';
 import type {Digest, NodeId, RequestId} from './ids.ts';
-import {inventoryBytesMax, nameLengthMax, offerBytesMax, recordBytesMax, viewNodesMax} from './limits.ts';
+import {contentTypeLengthMax, inventoryBytesMax, nameLengthMax, offerBytesMax, recordBytesMax} from './limits.ts';
+import {viewNodesMax} from './limits.ts';
 import type {AgedRecord} from './mesh-port.ts';
 import type {Capability} from './model.ts';
 import type {Policy} from './policy.ts';
@@ -62,6 +63,7 @@ export const capability: z.ZodType<Capability> = z.enum([
   'embeddings',
   'rerank',
   'vision',
+  'audio',
   'tools',
   'thinking',
   'insert',
@@ -99,6 +101,7 @@ const offer = z
     w: whole,
     f: z.boolean(),
     c: text(64).optional(),
+    y: text(contentTypeLengthMax).optional(),
   })
   .transform((o): WorkRequest => ({
     request: o.r,
@@ -113,6 +116,7 @@ const offer = z
     waitEstimateMs: o.w,
     force: o.f,
     traceparent: o.c,
+    ...(o.y === undefined ? {} : {contentType: o.y}),
   }));
 
 /** The stream header. Only proven digests may leave this machine. */
@@ -133,6 +137,7 @@ export function encodeOffer(request: WorkRequest): Uint8Array {
     w: Math.round(request.waitEstimateMs),
     f: request.force,
     ...(request.traceparent === undefined ? {} : {c: request.traceparent}),
+    ...(request.contentType === undefined ? {} : {y: request.contentType}),
   });
 }
 

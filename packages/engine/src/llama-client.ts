@@ -1,6 +1,6 @@
 import {Agent, request as startRequest} from 'node:http';
 import type {ClientRequest, IncomingMessage} from 'node:http';
-import type {Endpoint, Fault, WorkResponse} from '@hearsay/core';
+import type {EngineCall, Fault, WorkResponse} from '@hearsay/core';
 
 /** One request to a llama-server, under way. */
 export interface Call {
@@ -21,6 +21,8 @@ interface Message {
   readonly path: string;
   /** A POST when there is one. */
   readonly body?: Uint8Array;
+  /** Of the body; JSON unless given. */
+  readonly contentType?: string | undefined;
   /** On a connection of its own. */
   readonly fresh?: boolean;
 }
@@ -45,15 +47,16 @@ export class LlamaClient {
   }
 
   /** Sends the body as it is; nothing of the client's own headers goes along. */
-  post(endpoint: Endpoint, body: Uint8Array, signal: AbortSignal): Call {
-    let exchange = this.#send({path: endpoint, body}, signal);
+  post({endpoint: path, body, contentType}: EngineCall, signal: AbortSignal): Call {
+    const message = {path, body, contentType};
+    let exchange = this.#send(message, signal);
     const head = exchange.head.catch(async (cause: unknown) => {
       // llama-server closes an idle connection after 5 s or 100 requests, perhaps just while we write to it. It has not
       // read the request then, so this is no second run.
       const wasStale = exchange.request.reusedSocket && isReset(cause) && !this.#isOver(signal);
       if (!wasStale) throw cause;
       await exchange.closed;
-      exchange = this.#send({path: endpoint, body, fresh: true}, signal);
+      exchange = this.#send({...message, fresh: true}, signal);
       return exchange.head;
     });
     return {
@@ -111,11 +114,11 @@ export class LlamaClient {
     if (!response.complete) throw await this.#options.explain(new Error('the answer was cut'));
   }
 
-  #send({path, body, fresh = false}: Message, signal: AbortSignal): Exchange {
+  #send({path, body, contentType = 'application/json', fresh = false}: Message, signal: AbortSignal): Exchange {
     const {port, apiKey} = this.#options;
     const headers = {
       authorization: `Bearer ${apiKey}`,
-      ...(body === undefined ? {} : {'content-type': 'application/json', 'content-length': body.byteLength}),
+      ...(body === undefined ? {} : {'content-type': contentType, 'content-length': body.byteLength}),
     };
     const method = body === undefined ? 'GET' : 'POST';
     const agent = fresh ? false : this.#agent;

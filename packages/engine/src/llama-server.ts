@@ -1,7 +1,7 @@
 import {once} from 'node:events';
 import {createServer} from 'node:net';
 import {describeError, Fault} from '@hearsay/core';
-import type {Endpoint, Environment, StoredModel} from '@hearsay/core';
+import type {EngineCall, Environment, StoredModel} from '@hearsay/core';
 import {engineArguments, engineEnvironment} from './engine-arguments.ts';
 import type {EngineSettings} from './engine-arguments.ts';
 import {EngineProcess} from './engine-process.ts';
@@ -74,9 +74,9 @@ export class LlamaServer {
   }
 
   /** Sends a request; only after `ready()`. */
-  call(endpoint: Endpoint, body: Uint8Array, signal: AbortSignal): Call {
+  call(call: EngineCall, signal: AbortSignal): Call {
     if (this.#client === undefined) throw new Fault('INTERNAL', 'an engine was called before it was ready');
-    return this.#client.post(endpoint, body, signal);
+    return this.#client.post(call, signal);
   }
 
   /** Cuts what still runs, because llama-server does not end while a client is there, and asks it to go. */

@@ -1,5 +1,5 @@
 import {Fault} from '@hearsay/core';
-import type {Endpoint, Reservation, WorkResponse} from '@hearsay/core';
+import type {EngineCall, Reservation, WorkResponse} from '@hearsay/core';
 import {abortable} from './abortable.ts';
 import type {Call} from './llama-client.ts';
 import type {LlamaServer} from './llama-server.ts';
@@ -35,17 +35,14 @@ export class SlotReservation implements Reservation {
     return this.#call === undefined && !this.#end.signal.aborted;
   }
 
-  async run(
-    {endpoint, body}: {readonly endpoint: Endpoint; readonly body: Uint8Array},
-    signal: AbortSignal,
-  ): Promise<WorkResponse> {
+  async run(call: EngineCall, signal: AbortSignal): Promise<WorkResponse> {
     if (this.#isUsed) throw new Fault('INTERNAL', 'a reservation runs one request only');
     this.#isUsed = true;
     const either = AbortSignal.any([signal, this.#end.signal]);
     await abortable(this.slot.granted, either);
     const server = await this.#owner.ready(either);
     either.throwIfAborted();
-    this.#call = server.call(endpoint, body, either);
+    this.#call = server.call(call, either);
     return this.#call.response;
   }
 

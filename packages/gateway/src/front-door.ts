@@ -1,5 +1,6 @@
 import type {IncomingMessage, ServerResponse} from 'node:http';
 import {BlockList, isIP} from 'node:net';
+import {errorFormFor} from './error-form.ts';
 import {sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
 
@@ -47,7 +48,7 @@ export function letIn(request: IncomingMessage, response: ServerResponse, rules:
   }
   const problem = rules.checkHost && !isAllowedHost(host, rules.hostnames) ? foreignHost(host) : undefined;
   if (problem === undefined && isWelcome) return true;
-  sendProblem(response, problem ?? foreignOrigin(origin ?? ''));
+  sendProblem(response, problem ?? foreignOrigin(origin ?? ''), errorFormFor(request.url ?? '', request.headers));
   return false;
 }
 
@@ -98,8 +99,8 @@ const exposedHeaders =
 function answerPreflight(request: IncomingMessage, response: ServerResponse): void {
   const wanted = request.headers['access-control-request-headers'];
   response.writeHead(204, {
-    allow: 'GET, HEAD, POST, OPTIONS',
-    'access-control-allow-methods': 'GET, HEAD, POST, OPTIONS',
+    allow: 'GET, HEAD, POST, DELETE, OPTIONS',
+    'access-control-allow-methods': 'GET, HEAD, POST, DELETE, OPTIONS',
     'access-control-allow-headers': wanted ?? 'authorization, content-type, x-hearsay-policy, x-request-id',
     'access-control-max-age': '86400',
     ...(request.headers['access-control-request-private-network'] === 'true'

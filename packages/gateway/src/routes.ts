@@ -1,24 +1,31 @@
-import type {FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods} from 'fastify';
+import type {FastifyInstance, FastifyReply, FastifyRequest} from 'fastify';
 import type {StatusReport} from '@hearsay/core';
+import {completion} from './read-completion.ts';
+import {errorFormFor} from './error-form.ts';
 import {parseObject} from './json.ts';
 import type {JsonObject} from './json.ts';
 import {findModel, listModels} from './list-models.ts';
 import {badRequest, isProblem, problemFrom, sendJson, sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
 import {readBody} from './read-body.ts';
-import {serveCompletion} from './serve-completion.ts';
-import type {CompletionService} from './serve-completion.ts';
+import type {Operation} from './operation.ts';
+import {serveRun} from './serve-run.ts';
+import type {RunService} from './serve-run.ts';
 
-export interface RouteService extends CompletionService {
+export interface RouteService extends RunService {
   readonly status: () => StatusReport;
   /** When the gateway started; models have no date of their own. */
   readonly startedSeconds: number;
 }
 
+const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+type Method = (typeof methods)[number];
+
 type Answered = JsonObject | Problem | Promise<JsonObject | Problem>;
 
+/** One method of one or more paths. A GET serves HEAD too, unless the path has a HEAD of its own. */
 interface Route {
-  readonly method: 'GET' | 'POST';
+  readonly method: Method;
   /** Every spelling; the first is the one that people are told. */
   readonly paths: readonly string[];
   readonly handle: (request: FastifyRequest, reply: FastifyReply) => Answered | Promise<void>;
@@ -28,37 +35,32 @@ interface Route {
 export function addRoutes(app: FastifyInstance, service: RouteService): void {
   app.addContentTypeParser('*', (_request, _payload, done) => done(null)); // handlers read bodies themselves
   const routes = [...openAiRoutes(service), ...adminRoutes(service), frontPage];
-  for (const route of routes) {
-    for (const path of route.paths) {
-      app.route({method: route.method, url: path, handler: (request, reply) => run(route, request, reply)});
+  for (const [url, routesHere] of byPath(routes)) {
+    const allowed = allowedMethods(routesHere);
+    for (const method of methods) {
+      const route = routesHere.find(each => each.method === method) ?? headOf(method, routesHere);
       app.route({
-        method: methodsBut(route.method),
-        url: path,
-        handler: (request, reply) => finish(reply, wrongMethod(request, route)),
+        method,
+        url,
+        exposeHeadRoute: false,
+        handler: (request, reply) =>
+          route ? run(route, request, reply) : finish(request, reply, wrongMethod(request, allowed)),
       });
     }
   }
   const known = routes.map(({method, paths}) => `${method} ${paths[0]?.replace('*', '{id}')}`).join(', ');
-  app.setNotFoundHandler((request, reply) => finish(reply, unknownPath(request, known)));
+  app.setNotFoundHandler((request, reply) => finish(request, reply, unknownPath(request, known)));
   app.setErrorHandler((error, request, reply) => {
     service.log('error', 'a bug made a request fail', {path: request.routeOptions.url, error});
-    finish(reply, problemFrom(error));
+    finish(request, reply, problemFrom(error));
   });
 }
 
 function openAiRoutes(service: RouteService): readonly Route[] {
   const {cluster, startedSeconds} = service;
   return [
-    {
-      method: 'POST',
-      paths: ['/v1/chat/completions', '/chat/completions'],
-      handle: ({raw}, reply) => serveCompletion(raw, reply.raw, '/v1/chat/completions', service),
-    },
-    {
-      method: 'POST',
-      paths: ['/v1/completions', '/completions'],
-      handle: ({raw}, reply) => serveCompletion(raw, reply.raw, '/v1/completions', service),
-    },
+    engineRoute(['/v1/chat/completions', '/chat/completions'], completion('/v1/chat/completions'), service),
+    engineRoute(['/v1/completions', '/completions'], completion('/v1/completions'), service),
     {
       method: 'GET',
       paths: ['/v1/models', '/models'],
@@ -75,6 +77,11 @@ function openAiRoutes(service: RouteService): readonly Route[] {
       handle: () => health(service.status()),
     },
   ];
+}
+
+/** A request that some engine answers. */
+function engineRoute(paths: readonly string[], operation: Operation, service: RunService): Route {
+  return {method: 'POST', paths, handle: ({raw}, reply) => serveRun(raw, reply.raw, operation, service)};
 }
 
 function adminRoutes({cluster, clock, status}: RouteService): readonly Route[] {
@@ -109,17 +116,41 @@ const frontPage: Route = {
   },
 };
 
-/** Fastify finds the way; every answer is written here, so that all errors have one shape. */
+function byPath(routes: readonly Route[]): ReadonlyMap<string, readonly Route[]> {
+  const paths = new Map<string, Route[]>();
+  for (const route of routes) {
+    for (const path of route.paths) {
+      const here = paths.get(path);
+      if (here) here.push(route);
+      else paths.set(path, [route]);
+    }
+  }
+  return paths;
+}
+
+/** HEAD is answered as GET; Node leaves the body out. */
+function headOf(method: Method, routes: readonly Route[]): Route | undefined {
+  return method === 'HEAD' ? routes.find(each => each.method === 'GET') : undefined;
+}
+
+function allowedMethods(routes: readonly Route[]): string {
+  const allowed = methods.filter(
+    method => routes.some(each => each.method === method) || headOf(method, routes) !== undefined,
+  );
+  return [...allowed, 'OPTIONS'].join(', ');
+}
+
+/** Fastify finds the way; every answer is written here, so that all errors have their dialect's shape. */
 async function run(route: Route, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   const answer = await route.handle(request, reply);
   if (answer === undefined) reply.hijack();
-  else finish(reply, answer);
+  else finish(request, reply, answer);
 }
 
-function finish(reply: FastifyReply, answer: JsonObject | Problem): void {
+function finish({raw}: FastifyRequest, reply: FastifyReply, answer: JsonObject | Problem): void {
   reply.hijack();
   if (reply.raw.headersSent || reply.raw.destroyed) return;
-  if (isProblem(answer)) sendProblem(reply.raw, answer);
+  if (isProblem(answer)) sendProblem(reply.raw, answer, errorFormFor(raw.url ?? '', raw.headers));
   else sendJson(reply.raw, 200, answer);
 }
 
@@ -132,15 +163,11 @@ function wildcard({params}: FastifyRequest): string {
   return typeof text === 'string' ? text : '';
 }
 
-function methodsBut(method: 'GET' | 'POST'): HTTPMethods[] {
-  return method === 'GET' ? ['POST', 'PUT', 'PATCH', 'DELETE'] : ['GET', 'PUT', 'PATCH', 'DELETE'];
-}
-
-function wrongMethod({method}: FastifyRequest, route: Route): Problem {
-  return badRequest(`${method} is not possible here; use ${route.method}`, {
+function wrongMethod({method}: FastifyRequest, allowed: string): Problem {
+  return badRequest(`${method} is not possible here; use ${allowed}`, {
     status: 405,
     code: 'method_not_allowed',
-    headers: {allow: route.method === 'GET' ? 'GET, HEAD, OPTIONS' : 'POST, OPTIONS'},
+    headers: {allow: allowed},
   });
 }
 

@@ -9,7 +9,8 @@ import {describeError, Fault, nameLengthMax} from '@hearsay/core';
 import type {Clock, Cluster, Environment, StatusReport} from '@hearsay/core';
 import {isLoopback, letIn} from './front-door.ts';
 import type {DoorRules} from './front-door.ts';
-import {badRequest, problemBody, problemFrom, sendProblem} from './problem.ts';
+import {errorFormFor, openAiErrors} from './error-form.ts';
+import {badRequest, problemFrom, sendProblem} from './problem.ts';
 import {addRoutes} from './routes.ts';
 
 export interface GatewayConfig {
@@ -108,9 +109,9 @@ function createApp(rules: DoorRules): FastifyInstance {
       return server;
     },
     routerOptions: {ignoreTrailingSlash: true, ignoreDuplicateSlashes: true, maxParamLength: pathLengthMax},
-    frameworkErrors: ({message}, _request, reply) => {
+    frameworkErrors: ({message}, {raw}, reply) => {
       reply.hijack();
-      sendProblem(reply.raw, badRequest(message, {code: 'bad_url'}));
+      sendProblem(reply.raw, badRequest(message, {code: 'bad_url'}), errorFormFor(raw.url ?? '', raw.headers));
     },
     clientErrorHandler: refuseNonsense,
   });
@@ -120,7 +121,7 @@ function createApp(rules: DoorRules): FastifyInstance {
 function refuseNonsense({code}: {readonly code?: string}, socket: Socket): void {
   if (!socket.writable || code === 'ECONNRESET') return void socket.destroy();
   const [status, message] = nonsense.get(code ?? '') ?? ['400 Bad Request', 'this is not an HTTP request'];
-  const body = JSON.stringify(problemBody(badRequest(message, {code: 'bad_http'})));
+  const body = JSON.stringify(openAiErrors.body(badRequest(message, {code: 'bad_http'}), undefined));
   socket.end(
     `HTTP/1.1 ${status}\r\ncontent-type: application/json; charset=utf-8\r\nconnection: close\r\n` +
       `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
@@ -159,9 +160,10 @@ async function close(server: Server, running: ReadonlySet<AbortController>, cloc
   const reason = new Fault('INTERRUPTED', 'node is shutting down', {details: {retryAfterMs: 1000}});
   server.close();
   server.removeAllListeners('request');
-  server.on('request', (_request: IncomingMessage, response: ServerResponse) => {
+  server.on('request', ({url = '', headers}: IncomingMessage, response: ServerResponse) => {
     const problem = problemFrom(reason);
-    sendProblem(response, {...problem, status: 503, headers: {...problem.headers, connection: 'close'}});
+    const last = {...problem, status: 503, headers: {...problem.headers, connection: 'close'}};
+    sendProblem(response, last, errorFormFor(url, headers));
   });
   const hasAnswers = running.size > 0;
   for (const controller of running) controller.abort(reason);
