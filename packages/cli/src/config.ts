@@ -20,6 +20,10 @@ export interface Config {
     readonly insecure: boolean;
     readonly hostnames: readonly string[];
     readonly corsOrigins: readonly string[];
+    readonly keys: readonly string[];
+    readonly aliases: Readonly<Record<string, string>>;
+    readonly bodyBytesMax: number;
+    readonly tls: {readonly certFile: string; readonly keyFile: string} | undefined;
   };
   readonly mesh: {readonly name: string; readonly port: number; readonly peers: readonly string[]};
   readonly models: {readonly folders: readonly string[]; readonly demo: boolean};
@@ -63,6 +67,8 @@ export function settingsOfVariables(variables: Variables, folder: string): Setti
 const listKeys: ReadonlySet<SettingKey> = new Set([
   'gateway.hostnames',
   'gateway.cors_origins',
+  'gateway.keys',
+  'gateway.aliases',
   'mesh.peers',
   'models.folders',
   'engine.extra_args',
@@ -96,6 +102,10 @@ export function toConfig(sources: readonly SettingsSource[], surroundings: Surro
       insecure: settings['gateway.insecure'] ?? false,
       hostnames: settings['gateway.hostnames'] ?? [],
       corsOrigins: settings['gateway.cors_origins'] ?? [],
+      keys: settings['gateway.keys'] ?? [],
+      aliases: settings['gateway.aliases'] ?? {},
+      bodyBytesMax: (settings['gateway.body_limit_mb'] ?? 64) * 1024 * 1024,
+      tls: tlsOf(settings),
     },
     mesh: {
       name: settings['mesh.name'] ?? 'home',
@@ -114,6 +124,12 @@ export function toConfig(sources: readonly SettingsSource[], surroundings: Surro
   };
 }
 
+function tlsOf({'gateway.tls_cert': certFile, 'gateway.tls_key': keyFile}: Settings): Config['gateway']['tls'] {
+  if (certFile !== undefined && keyFile !== undefined) return {certFile, keyFile};
+  if (certFile === undefined && keyFile === undefined) return undefined;
+  throw new Fault('BAD_CONFIG', 'gateway.tls_cert and gateway.tls_key need each other; set both, or none');
+}
+
 function judge({where, settings, folder}: SettingsSource, home: string): Settings {
   const judged = judgeSettings(settings);
   if (judged.kind === 'bad') {
@@ -127,9 +143,12 @@ function judge({where, settings, folder}: SettingsSource, home: string): Setting
 
 function withPaths(settings: Settings, path: (text: string) => string): Settings {
   const {data_dir: data, 'models.folders': folders, 'engine.path': engine} = settings;
+  const {'gateway.tls_cert': certificate, 'gateway.tls_key': key} = settings;
   return {
     ...settings,
     ...(data !== undefined && {data_dir: path(data)}),
+    ...(certificate !== undefined && {'gateway.tls_cert': path(certificate)}),
+    ...(key !== undefined && {'gateway.tls_key': path(key)}),
     ...(folders !== undefined && {'models.folders': folders.map(path)}),
     // A bare word is a command for PATH.
     ...(engine !== undefined && {'engine.path': /[\\/]/u.test(engine) ? path(engine) : engine}),

@@ -1,7 +1,7 @@
 import {z} from 'zod';
 import type {LogLevel} from '@hearsay/core';
-import {isKnownNodeText} from '@hearsay/core';
-import {parseDuration} from './duration.ts';
+import {bodyBytesMax} from '@hearsay/core';
+import {duration, list, name, pairs, path, wholeNumber, yesOrNo} from './setting-kinds.ts';
 
 /**
  * Every setting by its key in the config file: what it may be. The manual and the error messages are made from this
@@ -16,6 +16,11 @@ const schemas = {
   'gateway.insecure': yesOrNo(),
   'gateway.hostnames': list('a list of host names'),
   'gateway.cors_origins': list('a list of origins'),
+  'gateway.keys': list('a list of keys'),
+  'gateway.aliases': pairs('a list of NAME=MODEL'),
+  'gateway.body_limit_mb': wholeNumber(1, bodyBytesMax / 1024 / 1024),
+  'gateway.tls_cert': path(),
+  'gateway.tls_key': path(),
   'mesh.name': name(),
   'mesh.port': wholeNumber(0, 65_535),
   'mesh.peers': list('a list of addresses'),
@@ -39,6 +44,11 @@ export interface Settings {
   readonly 'gateway.insecure'?: boolean | undefined;
   readonly 'gateway.hostnames'?: readonly string[] | undefined;
   readonly 'gateway.cors_origins'?: readonly string[] | undefined;
+  readonly 'gateway.keys'?: readonly string[] | undefined;
+  readonly 'gateway.aliases'?: Readonly<Record<string, string>> | undefined;
+  readonly 'gateway.body_limit_mb'?: number | undefined;
+  readonly 'gateway.tls_cert'?: string | undefined;
+  readonly 'gateway.tls_key'?: string | undefined;
   readonly 'mesh.name'?: string | undefined;
   readonly 'mesh.port'?: number | undefined;
   readonly 'mesh.peers'?: readonly string[] | undefined;
@@ -97,7 +107,8 @@ export const settingFacts: Readonly<Record<SettingKey, SettingFacts>> = {
     flag: '--gateway HOST:PORT',
     otherwise: '`127.0.0.1`',
     example: '"127.0.0.1"',
-    about: 'Address on which HTTP clients are served. Other machines are refused unless `gateway.insecure` is set.',
+    about:
+      'Address on which HTTP clients are served. One that other machines reach needs `gateway.keys`, or `gateway.insecure`.',
   },
   'gateway.port': {
     variable: 'HEARSAY_GATEWAY_PORT',
@@ -126,6 +137,45 @@ export const settingFacts: Readonly<Record<SettingKey, SettingFacts>> = {
     otherwise: 'none',
     example: '["https://chat.example"]',
     about: 'Web pages of other machines that may call this node; `*` is every page.',
+  },
+  'gateway.keys': {
+    variable: 'HEARSAY_KEYS',
+    flag: undefined,
+    otherwise: 'none: whoever reaches the gateway may use it',
+    example: '["a-long-random-text"]',
+    about:
+      'Keys of which every HTTP client must send one, as `Authorization: Bearer KEY` or `x-api-key: KEY`. The commands of ' +
+      'this program send the first one. Needed when `gateway.host` is not loopback.',
+  },
+  'gateway.aliases': {
+    variable: 'HEARSAY_ALIASES',
+    flag: undefined,
+    otherwise: 'none',
+    example: '["claude-haiku-*=qwen3-4b", "claude-local=qwen3-32b"]',
+    about:
+      'Further names for models, as `NAME=MODEL`; a name that ends with `*` stands for all that begin so. Those without `*` ' +
+      'are listed as models. For clients that ask for a name of their own.',
+  },
+  'gateway.body_limit_mb': {
+    variable: 'HEARSAY_BODY_LIMIT_MB',
+    flag: undefined,
+    otherwise: '`64`',
+    example: '64',
+    about: 'Largest request in MiB, as sent and as decoded. 64 is also the most: other nodes take no more.',
+  },
+  'gateway.tls_cert': {
+    variable: 'HEARSAY_TLS_CERT',
+    flag: undefined,
+    otherwise: 'none: the gateway speaks plain HTTP',
+    example: '"~/tls/cert.pem"',
+    about: 'Certificate chain in PEM, with which the gateway speaks HTTPS only. Needs `gateway.tls_key`.',
+  },
+  'gateway.tls_key': {
+    variable: 'HEARSAY_TLS_KEY',
+    flag: undefined,
+    otherwise: 'none',
+    example: '"~/tls/key.pem"',
+    about: 'Private key of `gateway.tls_cert`, in PEM.',
   },
   'mesh.name': {
     variable: 'HEARSAY_MESH',
@@ -229,39 +279,4 @@ export function judgeSettings(raw: RawSettings): Judged {
     typeof key === 'string' && isSettingKey(key) ? [{key, must: message}] : [],
   );
   return {kind: 'bad', problems};
-}
-
-function name() {
-  const must = 'a name of at most 200 characters without comma and equals sign';
-  return z.string({error: must}).refine(isKnownNodeText, {error: must});
-}
-
-function path() {
-  return z.string({error: 'a path'}).min(1, {error: 'a path'});
-}
-
-function wholeNumber(min: number, max: number) {
-  const must = `a whole number from ${min} to ${max}`;
-  const digits = z.string().regex(/^\d+$/u).transform(Number);
-  return z.union([z.int(), digits], {error: must}).refine(value => value >= min && value <= max, {error: must});
-}
-
-function yesOrNo() {
-  const word = z.enum(['true', 'false', 'yes', 'no', '1', '0']).transform(text => ['true', 'yes', '1'].includes(text));
-  return z.union([z.boolean(), word], {error: 'true or false'});
-}
-
-function list(must: string) {
-  const separated = z.string().transform(text => text.split(',').map(part => part.trim()));
-  return z.union([z.array(z.string()), separated], {error: must}).transform(parts => parts.filter(part => part !== ''));
-}
-
-function duration() {
-  const must = 'a duration such as 5m, 300 (seconds), 0 or -1 (for ever)';
-  return z.union([z.number(), z.string()], {error: must}).transform((value, context) => {
-    const ms = parseDuration(value);
-    if (ms !== undefined) return ms;
-    context.addIssue({code: 'custom', message: must});
-    return z.NEVER;
-  });
 }

@@ -206,8 +206,19 @@ class Search {
         details: {...this.#firstFault.details, ...details, ...retryAfterMs},
       });
     }
+    if (others.some(isUnable) && others.every(each => isUnable(each) || each.exclusion === 'artifact')) {
+      const {model, needs} = this.#request;
+      return new Fault('BAD_REQUEST', `${model || 'the model'} cannot do this: it lacks ${needs.join(' or ')}`, {
+        details,
+      });
+    }
     return new Fault('NO_CANDIDATE', `no node can run this now (${excluded.join('; ')})`, {details});
   }
+}
+
+/** Has the model, which is no model for this: asking again cannot help. */
+function isUnable({exclusion}: Ranked): boolean {
+  return exclusion === 'capability';
 }
 
 /** The message of an OpenAI-style error body. */

@@ -20,7 +20,7 @@ export const openAiErrors: ErrorForm = {
 /** Anthropic's own status for "everybody is busy": its clients wait and ask again (facts: client-apis §3). */
 const overloadedStatus = 529;
 
-const anthropicErrors: ErrorForm = {
+export const anthropicErrors: ErrorForm = {
   idHeader: 'request-id',
   status: problem => (isOverload(problem) ? overloadedStatus : problem.status),
   body: (problem, requestId) => ({

@@ -1,5 +1,9 @@
 import type {FastifyInstance, FastifyReply, FastifyRequest} from 'fastify';
 import type {StatusReport} from '@hearsay/core';
+import type {RunService} from './attend.ts';
+import {resolveAlias} from './aliases.ts';
+import {countTokens} from './count-tokens.ts';
+import {messages} from './read-messages.ts';
 import {completion} from './read-completion.ts';
 import {errorFormFor} from './error-form.ts';
 import {parseObject} from './json.ts';
@@ -10,12 +14,9 @@ import type {Problem} from './problem.ts';
 import {readBody} from './read-body.ts';
 import type {Operation} from './operation.ts';
 import {serveRun} from './serve-run.ts';
-import type {RunService} from './serve-run.ts';
 
 export interface RouteService extends RunService {
   readonly status: () => StatusReport;
-  /** When the gateway started; models have no date of their own. */
-  readonly startedSeconds: number;
 }
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
@@ -57,19 +58,29 @@ export function addRoutes(app: FastifyInstance, service: RouteService): void {
 }
 
 function openAiRoutes(service: RouteService): readonly Route[] {
-  const {cluster, startedSeconds} = service;
+  const {cluster, startedSeconds, aliases} = service;
   return [
     engineRoute(['/v1/chat/completions', '/chat/completions'], completion('/v1/chat/completions'), service),
     engineRoute(['/v1/completions', '/completions'], completion('/v1/completions'), service),
+    engineRoute(['/v1/messages', '/messages'], messages, service),
+    {
+      method: 'POST',
+      paths: ['/v1/messages/count_tokens', '/messages/count_tokens'],
+      handle: ({raw}, reply) => countTokens(raw, reply.raw, service),
+    },
     {
       method: 'GET',
       paths: ['/v1/models', '/models'],
-      handle: () => listModels(cluster.models(), startedSeconds),
+      handle: () => listModels(cluster.models(), startedSeconds, aliases),
     },
     {
       method: 'GET',
       paths: ['/v1/models/*', '/models/*'],
-      handle: request => findModel(wildcard(request), cluster.models(), startedSeconds),
+      handle: request => {
+        const asked = wildcard(request);
+        const model = findModel(resolveAlias(asked, aliases), cluster.models(), startedSeconds);
+        return isProblem(model) ? model : {...model, ...(Object.hasOwn(aliases, asked) ? {id: asked} : {})};
+      },
     },
     {
       method: 'GET',

@@ -23,8 +23,16 @@ export interface GatewayConfig {
   readonly corsOrigins?: readonly string[];
   /** Names of this machine that clients may use beside localhost, *.local, *.internal and private addresses. */
   readonly hostnames?: readonly string[];
-  /** Allows a listener that other machines can reach, although there are no keys yet. */
+  /** Every client must send one of them; none: everybody may come in. */
+  readonly keys?: readonly string[];
+  /** Allows a listener that other machines can reach although there are no keys. */
   readonly insecure?: boolean;
+  /** Largest body of a request, as sent and as decoded; `bodyBytesMax` unless given, and never more. */
+  readonly bodyBytesMax?: number;
+  /** Files in PEM; with them the gateway speaks HTTPS only. */
+  readonly tls?: {readonly certFile: string; readonly keyFile: string} | undefined;
+  /** Names for models: `{'claude-haiku-*': 'qwen3'}`. */
+  readonly aliases?: Readonly<Record<string, string>>;
   /** How long a waiting stream is silent, so that a failure can still have its own status. */
   readonly silenceMs?: number;
   /** Pause between keep-alive comments after that. */
@@ -79,6 +87,7 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
   addRoutes(app, {
     ...deps,
     running,
+    aliases: config.aliases ?? {},
     silenceMs: config.silenceMs ?? 10_000,
     keepAliveMs: config.keepAliveMs ?? 15_000,
     startedSeconds: Math.floor(deps.clock.wallMs() / 1000),
