@@ -27,7 +27,7 @@ export interface Call {
   readonly kind: 'call';
   readonly request: ClientRequest;
   /** What the engine must answer with; anything else is a failure of it. */
-  readonly answerType: 'text/event-stream' | 'application/json';
+  readonly answerType: 'text/event-stream' | 'application/json' | 'any';
   /** Opens the client's side of the answer; the caller disposes it. */
   readonly reply: (response: ServerResponse, clock: Clock, patience: Patience) => Reply;
 }

@@ -40,7 +40,7 @@ export function readJson(bytes: Uint8Array): JsonBody | Problem {
 }
 
 /** Pure: no model has such a long name, and no log should. */
-function longName(model: string): Problem | undefined {
+export function longName(model: string): Problem | undefined {
   return model.length > nameLengthMax
     ? badRequest(`model is longer than ${nameLengthMax} characters`, {param: 'model'})
     : undefined;
@@ -57,7 +57,7 @@ export function clientRequest(errand: Errand, frame: RequestFrame): ClientReques
 }
 
 /** Pure: as `clientRequest`, with a body that is bytes already. */
-function requestOf(
+export function requestOf(
   errand: Pick<ClientRequest, 'model' | 'endpoint' | 'needs' | 'body' | 'contentType'>,
   frame: RequestFrame,
 ): ClientRequest | Problem {

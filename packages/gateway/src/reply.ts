@@ -6,6 +6,8 @@ import type {Problem} from './problem.ts';
  * ignored.
  */
 export interface Reply extends Disposable {
+  /** The head of the answer has come; its status is 200. */
+  begin?: (contentType: string) => void;
   /** Takes bytes of the answer; false when no more is wanted, a promise while the client must catch up. */
   write(chunk: Uint8Array): boolean | Promise<boolean>;
   /** The body ended; the reply judges whether it is whole. */

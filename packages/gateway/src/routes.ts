@@ -4,6 +4,9 @@ import type {RunService} from './attend.ts';
 import {resolveAlias} from './aliases.ts';
 import {countTokens} from './count-tokens.ts';
 import {messages} from './read-messages.ts';
+import {plain} from './read-plain.ts';
+import {responses} from './read-responses.ts';
+import {transcription} from './read-transcription.ts';
 import {completion} from './read-completion.ts';
 import {errorFormFor} from './error-form.ts';
 import {parseObject} from './json.ts';
@@ -60,22 +63,40 @@ export function addRoutes(app: FastifyInstance, service: RouteService): void {
 function openAiRoutes(service: RouteService): readonly Route[] {
   const {cluster, startedSeconds, aliases} = service;
   return [
-    engineRoute(['/v1/chat/completions', '/chat/completions'], completion('/v1/chat/completions'), service),
-    engineRoute(['/v1/completions', '/completions'], completion('/v1/completions'), service),
-    engineRoute(['/v1/messages', '/messages'], messages, service),
+    engineRoute(both('/chat/completions'), completion('/v1/chat/completions'), service),
+    engineRoute(both('/completions'), completion('/v1/completions'), service),
+    engineRoute(both('/responses'), responses, service),
+    engineRoute(
+      both('/responses/input_tokens'),
+      plain('/v1/responses/input_tokens', {needs: ['chat'], fields: ['input']}),
+      service,
+    ),
+    engineRoute(
+      both('/chat/completions/input_tokens'),
+      plain('/v1/chat/completions/input_tokens', {needs: ['chat'], fields: ['messages']}),
+      service,
+    ),
+    engineRoute(both('/embeddings'), plain('/v1/embeddings', {needs: ['embeddings'], fields: ['input']}), service),
+    engineRoute(
+      [...both('/rerank'), ...both('/reranking')],
+      plain('/v1/rerank', {needs: ['rerank'], fields: ['query', 'documents']}),
+      service,
+    ),
+    engineRoute(both('/audio/transcriptions'), transcription, service),
+    engineRoute(both('/messages'), messages, service),
     {
       method: 'POST',
-      paths: ['/v1/messages/count_tokens', '/messages/count_tokens'],
+      paths: both('/messages/count_tokens'),
       handle: ({raw}, reply) => countTokens(raw, reply.raw, service),
     },
     {
       method: 'GET',
-      paths: ['/v1/models', '/models'],
+      paths: both('/models'),
       handle: () => listModels(cluster.models(), startedSeconds, aliases),
     },
     {
       method: 'GET',
-      paths: ['/v1/models/*', '/models/*'],
+      paths: both('/models/*'),
       handle: request => {
         const asked = wildcard(request);
         const model = findModel(resolveAlias(asked, aliases), cluster.models(), startedSeconds);
@@ -88,6 +109,11 @@ function openAiRoutes(service: RouteService): readonly Route[] {
       handle: () => health(service.status()),
     },
   ];
+}
+
+/** Some clients are told the base URL without `/v1`. */
+function both(path: string): readonly string[] {
+  return [`/v1${path}`, path];
 }
 
 /** A request that some engine answers. */

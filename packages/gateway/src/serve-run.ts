@@ -57,6 +57,7 @@ async function answer(call: Call, response: ServerResponse, service: RunService,
     describeRun(given, response);
     const problem = await problemIn(given, call, signal);
     if (problem) return reply.fail(problem);
+    reply.begin?.(given.contentType);
     await consume(given.body, chunk => reply.write(chunk), signal);
     reply.end();
   } catch (error) {
@@ -77,7 +78,7 @@ async function problemIn(
   {answerType}: Call,
   signal: AbortSignal,
 ): Promise<Problem | undefined> {
-  if (status === 200 && contentType.startsWith(answerType)) return undefined;
+  if (status === 200 && (answerType === 'any' || contentType.startsWith(answerType))) return undefined;
   const text = await readText(body, errorBytesMax, signal);
   if (status !== 200) return problemFromUpstream(status, text);
   throw new Fault('ENGINE_FAILED', `the engine answered ${contentType || 'something'} instead of ${answerType}`);
