@@ -23,6 +23,8 @@ ${settingKeys.map(describe).join('\n\n')}
 
 - \`HEARSAY_HOST\`: which daemon \`hearsay status\`, \`ps\` and the like ask, as their flag \`--host\`: \`host\`, \`:port\`, \`host:port\` or a
   URL with a prefix. Otherwise the one that runs on the data folder of this user, else \`127.0.0.1:4327\`.
+- \`HEARSAY_KEY\`: the key that those commands send to a daemon that is named by \`--host\` or \`HEARSAY_HOST\`. To the daemon of
+  this user they send the first of \`gateway.keys\`.
 - \`HEARSAY_CONFIG\`: the config file, as \`--config\`.
 - \`XDG_CONFIG_HOME\`, \`XDG_DATA_HOME\`, \`XDG_CACHE_HOME\`: where the standard folders are.
 `;

@@ -134,7 +134,8 @@ function judge({where, settings, folder}: SettingsSource, home: string): Setting
   const judged = judgeSettings(settings);
   if (judged.kind === 'bad') {
     const problems = judged.problems.map(
-      ({key, must}) => `${key} ${where} must be ${must}, not ${JSON.stringify(settings[key])}`,
+      ({key, must}) =>
+        `${key} ${where} must be ${must}, not ${key === 'gateway.keys' ? 'what is there' : JSON.stringify(settings[key])}`,
     );
     throw new Fault('BAD_CONFIG', problems.join('\n'), {details: {keys: judged.problems.map(({key}) => key)}});
   }

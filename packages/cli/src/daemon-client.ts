@@ -18,9 +18,12 @@ export interface Answered<T> {
  */
 export class DaemonClient {
   readonly #url: string;
+  readonly #headers: Readonly<Record<string, string>>;
 
-  constructor(url: string) {
+  /** The key is for a daemon that wants one. */
+  constructor(url: string, key?: string) {
     this.#url = url;
+    this.#headers = key === undefined ? {} : {authorization: `Bearer ${key}`};
   }
 
   async list<T>(path: string, schema: z.ZodType<T>): Promise<Answered<T>> {
@@ -29,8 +32,7 @@ export class DaemonClient {
 
   /** As `list`, but sends a JSON body. */
   async post<T>(path: string, body: unknown, schema: z.ZodType<T>): Promise<Answered<T>> {
-    const headers = {'content-type': 'application/json'};
-    return this.#ask(path, schema, {method: 'POST', headers, body: JSON.stringify(body)}, answerMsMax.stop);
+    return this.#ask(path, schema, {method: 'POST', body: JSON.stringify(body)}, answerMsMax.stop);
   }
 
   async #ask<T>(path: string, schema: z.ZodType<T>, init: RequestInit, limitMs: number): Promise<Answered<T>> {
@@ -55,7 +57,11 @@ export class DaemonClient {
     limitMs: number,
   ): Promise<{readonly status: number; readonly contentType: string; readonly text: string}> {
     try {
-      const response = await fetch(`${this.#url}${path}`, {...init, signal: AbortSignal.timeout(limitMs)});
+      const response = await fetch(`${this.#url}${path}`, {
+        ...init,
+        headers: {...this.#headers, ...(init.body === undefined ? {} : {'content-type': 'application/json'})},
+        signal: AbortSignal.timeout(limitMs),
+      });
       const contentType = response.headers.get('content-type') ?? 'no content type';
       return {status: response.status, contentType, text: await response.text()};
     } catch (cause) {

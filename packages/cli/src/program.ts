@@ -133,8 +133,14 @@ function addEngine(program: Command, deps: ProgramDeps): void {
 
 async function queryFor(command: Command, deps: ProgramDeps): Promise<Query> {
   const {host, json = false} = queryFlags.parse(command.opts());
-  const url = await daemonUrl(host, deps.variables, async () => (await load(deps, {}, undefined)).dataFolder);
-  return {client: new DaemonClient(url), terminal: deps.terminal, json};
+  let keys: readonly string[] = [];
+  const url = await daemonUrl(host, deps.variables, async () => {
+    const {dataFolder, gateway} = await load(deps, {}, undefined);
+    ({keys} = gateway); // only for the daemon of this very config: no other is told them
+    return dataFolder;
+  });
+  const client = new DaemonClient(url, deps.variables['HEARSAY_KEY'] || keys[0]);
+  return {client, terminal: deps.terminal, json};
 }
 
 function load({variables}: ProgramDeps, flags: RawSettings, file: string | undefined): Promise<Config> {

@@ -4,10 +4,11 @@ import type {Cluster, Environment, RequestId} from '@hearsay/core';
 import type {Aliases} from './aliases.ts';
 import type {ErrorForm} from './error-form.ts';
 import {problemFrom, sendProblem} from './problem.ts';
+import type {BodyRules} from './read-body.ts';
 import {nameRequest} from './request-headers.ts';
 import type {Patience} from './stream-output.ts';
 
-export interface RunService extends Environment, Patience {
+export interface RunService extends Environment, Patience, BodyRules {
   readonly cluster: Cluster;
   /** Names that the owner gave to models. */
   readonly aliases: Aliases;

@@ -48,7 +48,7 @@ export async function countTokens(
 ): Promise<void> {
   const errors = anthropicErrors;
   await attend(request, response, {...service, errors}, async (id, signal) => {
-    const bytes = await untilAborted(readBody(request, service.clock), signal);
+    const bytes = await untilAborted(readBody(request, service), signal);
     const read = isProblem(bytes) ? bytes : readMessages(bytes);
     if (read.kind === 'problem') return sendProblem(response, read, errors);
     const node = loadedNode(resolveAlias(plainModel(read.body), service.aliases), service);

@@ -1,4 +1,5 @@
 import type {JsonObject} from './json.ts';
+import {plainPath} from './plain-path.ts';
 import type {Problem} from './problem.ts';
 
 /** How one API writes an error: its status there and the body. */
@@ -42,9 +43,9 @@ const ollamaErrors: ErrorForm = {
 
 /** Pure: the form of an error that came before its operation was known, from the path and the client's headers. */
 export function errorFormFor(url: string, headers: Readonly<Record<string, unknown>>): ErrorForm {
-  const path = url.replace(/^https?:\/\/[^/]*/u, '').replaceAll(/\/{2,}/gu, '/');
+  const path = plainPath(url);
   if (path.startsWith('/api/')) return ollamaErrors;
-  const isAnthropic = headers['anthropic-version'] !== undefined || /^(?:\/v1)*\/messages(?:[/?]|$)/u.test(path);
+  const isAnthropic = headers['anthropic-version'] !== undefined || /^(?:\/v1)?\/messages(?:[/?]|$)/u.test(path);
   return isAnthropic ? anthropicErrors : openAiErrors;
 }
 

@@ -166,6 +166,6 @@ test('C31: a foreign page runs nothing and is told which setting would let it in
   const answer = await fetch(`${url}/v1/chat/completions`, {method: 'POST', body, headers});
   t.is(answer.status, 403);
   t.is(answer.headers.get('access-control-allow-origin'), null);
-  t.regex(await answer.text(), /gateway\.corsOrigins/u);
+  t.regex(await answer.text(), /gateway\.cors_origins/u);
   t.is(cluster.dispatched.length, 0);
 });

@@ -121,7 +121,8 @@ function engineRoute(paths: readonly string[], operation: Operation, service: Ru
   return {method: 'POST', paths, handle: ({raw}, reply) => serveRun(raw, reply.raw, operation, service)};
 }
 
-function adminRoutes({cluster, clock, status}: RouteService): readonly Route[] {
+function adminRoutes(service: RouteService): readonly Route[] {
+  const {cluster, status} = service;
   return [
     {method: 'GET', paths: ['/hearsay/v1/status'], handle: () => ({...status()})},
     {method: 'GET', paths: ['/hearsay/v1/nodes'], handle: () => ({nodes: cluster.nodes()})},
@@ -131,7 +132,7 @@ function adminRoutes({cluster, clock, status}: RouteService): readonly Route[] {
       method: 'POST',
       paths: ['/hearsay/v1/stop'],
       handle: async ({raw}) => {
-        const bytes = await readBody(raw, clock);
+        const bytes = await readBody(raw, service);
         if (isProblem(bytes)) return bytes;
         const model = parseObject(new TextDecoder().decode(bytes))?.['model'];
         if (typeof model !== 'string' || model === '') return badRequest('model is missing', {param: 'model'});

@@ -36,9 +36,9 @@ async function readCall(
   request: IncomingMessage,
   id: RequestId,
   operation: Operation,
-  {clock, aliases}: RunService,
+  service: RunService,
 ): Promise<Call | Problem> {
-  const bytes = await readBody(request, clock);
+  const bytes = await readBody(request, service);
   if (isProblem(bytes)) return bytes;
   const call = operation.read(bytes, {
     id,
@@ -47,7 +47,7 @@ async function readCall(
     contentType: contentTypeOf(request),
   });
   if (call.kind === 'problem') return call;
-  return {...call, request: {...call.request, model: resolveAlias(call.request.model, aliases)}};
+  return {...call, request: {...call.request, model: resolveAlias(call.request.model, service.aliases)}};
 }
 
 async function answer(call: Call, response: ServerResponse, service: RunService, signal: AbortSignal): Promise<void> {
