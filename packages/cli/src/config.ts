@@ -1,7 +1,7 @@
 import {isAbsolute, join, resolve} from 'node:path';
 import type {LogLevel} from '@hearsay/core';
 import {Fault} from '@hearsay/core';
-import {defaultGatewayPort, defaultMeshPort} from './addresses.ts';
+import {defaultGatewayPort, defaultMeshPort, ollamaPort} from './addresses.ts';
 import {isSettingKey, judgeSettings, settingFacts, settingKeys} from './settings.ts';
 import type {RawSettings, SettingKey, Settings} from './settings.ts';
 import {suggest} from './suggest.ts';
@@ -18,6 +18,8 @@ export interface Config {
     /** Nobody chose the port, so that the next free one will do. */
     readonly anyPort: boolean;
     readonly insecure: boolean;
+    /** Serve this port too, when it is free. */
+    readonly alsoPort: number | undefined;
     readonly hostnames: readonly string[];
     readonly corsOrigins: readonly string[];
     readonly keys: readonly string[];
@@ -100,6 +102,7 @@ export function toConfig(sources: readonly SettingsSource[], surroundings: Surro
       port: settings['gateway.port'] ?? defaultGatewayPort,
       anyPort: settings['gateway.port'] === undefined,
       insecure: settings['gateway.insecure'] ?? false,
+      alsoPort: settings['gateway.ollama_port'] === true ? ollamaPort : undefined,
       hostnames: settings['gateway.hostnames'] ?? [],
       corsOrigins: settings['gateway.cors_origins'] ?? [],
       keys: settings['gateway.keys'] ?? [],

@@ -92,7 +92,12 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
     engine: typeof engine === 'string' ? engine : engines.describe(),
     uptimeSeconds: (clock.monotonicMs() - startedAtMs) / 1000,
   });
-  const gateway = stack.use(await startGateway(config.gateway, {...deps, cluster, status}));
+  const gateway = stack.use(
+    await startGateway(
+      {...config.gateway, contextTokens: config.engine.contextMax, presetsFile: inData('names.json')},
+      {...deps, cluster, status},
+    ),
+  );
   await lock.publish(gateway.url);
 
   const openTo = privateSubnets(networkInterfaces());

@@ -14,6 +14,7 @@ const schemas = {
   'gateway.host': z.string({error: 'a host name or address'}).regex(/^[^\s/@?#]+$/u, {error: 'a host name or address'}),
   'gateway.port': wholeNumber(0, 65_535),
   'gateway.insecure': yesOrNo(),
+  'gateway.ollama_port': yesOrNo(),
   'gateway.hostnames': list('a list of host names'),
   'gateway.cors_origins': list('a list of origins'),
   'gateway.keys': list('a list of keys'),
@@ -42,6 +43,7 @@ export interface Settings {
   readonly 'gateway.host'?: string | undefined;
   readonly 'gateway.port'?: number | undefined;
   readonly 'gateway.insecure'?: boolean | undefined;
+  readonly 'gateway.ollama_port'?: boolean | undefined;
   readonly 'gateway.hostnames'?: readonly string[] | undefined;
   readonly 'gateway.cors_origins'?: readonly string[] | undefined;
   readonly 'gateway.keys'?: readonly string[] | undefined;
@@ -123,6 +125,14 @@ export const settingFacts: Readonly<Record<SettingKey, SettingFacts>> = {
     otherwise: '`false`',
     example: 'false',
     about: 'Lets every machine that reaches `gateway.host` use this node without a key.',
+  },
+  'gateway.ollama_port': {
+    variable: 'HEARSAY_OLLAMA_PORT',
+    flag: undefined,
+    otherwise: '`false`',
+    example: 'false',
+    about:
+      'Serves port 11434 too, where clients look for Ollama. When it is taken, the node runs without it and says so.',
   },
   'gateway.hostnames': {
     variable: 'HEARSAY_GATEWAY_HOSTNAMES',

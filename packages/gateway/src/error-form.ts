@@ -35,11 +35,18 @@ export const anthropicErrors: ErrorForm = {
   }),
 };
 
-const ollamaErrors: ErrorForm = {
+export const ollamaErrors: ErrorForm = {
   idHeader: 'x-request-id',
-  status: ({status}) => status,
-  body: ({message}) => ({error: message}),
+  status: problem => (isFull(problem) ? 503 : problem.status),
+  body: problem => ({error: isFull(problem) ? `${ollamaBusy} (${problem.message})` : problem.message}),
 };
+
+/** Ollama's own words and status for a full queue; its clients look for both (R111). */
+const ollamaBusy = 'server busy, please try again.  maximum pending requests exceeded';
+
+function isFull({status}: Problem): boolean {
+  return status === 429;
+}
 
 /** Pure: the form of an error that came before its operation was known, from the path and the client's headers. */
 export function errorFormFor(url: string, headers: Readonly<Record<string, unknown>>): ErrorForm {

@@ -1,5 +1,5 @@
 import {resolveModel} from '@hearsay/core';
-import type {ModelReport} from '@hearsay/core';
+import type {ModelReport, Resolution} from '@hearsay/core';
 import {namedAliases} from './aliases.ts';
 import type {Aliases} from './aliases.ts';
 import {badRequest, isProblem} from './problem.ts';
@@ -19,20 +19,32 @@ export function listModels(models: readonly ModelReport[], createdSeconds: numbe
 
 /** Pure: the model that a request of this name would run. */
 export function findModel(asked: string, models: readonly ModelReport[], createdSeconds: number): JsonObject | Problem {
-  const known = usable(models);
-  const named = known.map(({digest, name, names, demo, nodes}) => {
-    const all = [name, ...names] as const;
-    return {digest, names: all, demo, local: nodes.some(({local}) => local), holders: nodes.length};
-  });
-  const resolution = resolveModel(asked, named);
-  const digest = resolution.kind === 'found' ? resolution.digests[0] : undefined;
-  const model = known.find(report => report.digest === digest);
+  const resolution = resolve(asked, models);
+  const model = reportOf(resolution, models);
   if (model !== undefined) return modelObject(model, createdSeconds);
   const close = resolution.kind === 'unknown' && resolution.close.length > 0 ? resolution.close.join(', ') : undefined;
   return badRequest(
     `no node knows a model named ${JSON.stringify(asked.slice(0, 200))}${close ? `; did you mean ${close}?` : ''}`,
     {status: 404, code: 'model_not_found', param: 'model'},
   );
+}
+
+/** Pure: as `findModel`, as it is reported; undefined when no node can run it. */
+export function modelNamed(asked: string, models: readonly ModelReport[]): ModelReport | undefined {
+  return reportOf(resolve(asked, models), models);
+}
+
+function resolve(asked: string, models: readonly ModelReport[]): Resolution {
+  const named = usable(models).map(({digest, name, names, demo, nodes}) => {
+    const all = [name, ...names] as const;
+    return {digest, names: all, demo, local: nodes.some(({local}) => local), holders: nodes.length};
+  });
+  return resolveModel(asked, named);
+}
+
+function reportOf(resolution: Resolution, models: readonly ModelReport[]): ModelReport | undefined {
+  const digest = resolution.kind === 'found' ? resolution.digests[0] : undefined;
+  return usable(models).find(report => report.digest === digest);
 }
 
 /** Aliases stand in the list as models of their own, because some clients show only names that they know. */

@@ -56,12 +56,8 @@ test('C63: /health and /v1/health answer without any model', async t => {
   t.is(cluster.dispatched.length, 0);
 });
 
-test('R16: / says how to use the node, also to HEAD, and runs nothing', async t => {
+test('R16: what a browser fetches beside a page runs nothing', async t => {
   const {url, cluster} = await open(t);
-  t.regex(await (await fetch(url)).text(), /^hearsay is running\n/u);
-  const head = await fetch(url, {method: 'HEAD'});
-  t.is(head.status, 200);
-  t.is(await head.text(), '');
   t.is((await fetch(`${url}/sw.js`)).status, 404);
   t.is(cluster.dispatched.length, 0);
 });

@@ -16,29 +16,37 @@ import {badRequest, isProblem, problemFrom, sendJson, sendProblem} from './probl
 import type {Problem} from './problem.ts';
 import {readBody} from './read-body.ts';
 import type {Operation} from './operation.ts';
+import {frontPage} from './front-page.ts';
+import type {Presets} from './ollama/presets.ts';
+import {ollamaRoutes} from './ollama/routes.ts';
 import {serveRun} from './serve-run.ts';
 
 export interface RouteService extends RunService {
   readonly status: () => StatusReport;
+  /** The context of an engine that this node would start. */
+  readonly contextTokens: number | undefined;
+  /** Names that Ollama clients have made. */
+  readonly presets: Presets;
 }
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 type Method = (typeof methods)[number];
 
-type Answered = JsonObject | Problem | Promise<JsonObject | Problem>;
+/** Undefined, or nothing: it has been sent already. */
+type Answered = JsonObject | Problem | Promise<JsonObject | Problem | undefined> | Promise<void>;
 
 /** One method of one or more paths. A GET serves HEAD too, unless the path has a HEAD of its own. */
-interface Route {
+export interface Route {
   readonly method: Method;
   /** Every spelling; the first is the one that people are told. */
   readonly paths: readonly string[];
-  readonly handle: (request: FastifyRequest, reply: FastifyReply) => Answered | Promise<void>;
+  readonly handle: (request: FastifyRequest, reply: FastifyReply) => Answered;
 }
 
 /** Everything that the gateway serves. */
 export function addRoutes(app: FastifyInstance, service: RouteService): void {
   app.addContentTypeParser('*', (_request, _payload, done) => done(null)); // handlers read bodies themselves
-  const routes = [...openAiRoutes(service), ...adminRoutes(service), frontPage];
+  const routes = [...openAiRoutes(service), ...ollamaRoutes(service), ...adminRoutes(service), frontPage(service)];
   for (const [url, routesHere] of byPath(routes)) {
     const allowed = allowedMethods(routesHere);
     for (const method of methods) {
@@ -141,18 +149,6 @@ function adminRoutes(service: RouteService): readonly Route[] {
     },
   ];
 }
-
-/** For people, and for the "test connection" buttons of clients. */
-const frontPage: Route = {
-  method: 'GET',
-  paths: ['/'],
-  handle: async ({headers}, {raw}) => {
-    const url = `http://${headers.host}`;
-    const text = `hearsay is running\n\nOpenAI base URL: ${url}/v1\nModels: ${url}/v1/models\n`;
-    raw.writeHead(200, {'content-type': 'text/plain; charset=utf-8', 'content-length': Buffer.byteLength(text)});
-    raw.end(text);
-  },
-};
 
 function byPath(routes: readonly Route[]): ReadonlyMap<string, readonly Route[]> {
   const paths = new Map<string, Route[]>();

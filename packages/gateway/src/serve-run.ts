@@ -1,12 +1,12 @@
 import type {IncomingMessage, ServerResponse} from 'node:http';
-import {Fault} from '@hearsay/core';
+import {Fault, newRequestId} from '@hearsay/core';
 import type {Answer, RequestId} from '@hearsay/core';
 import {resolveAlias} from './aliases.ts';
 import {attend, noteFailure} from './attend.ts';
 import type {RunService} from './attend.ts';
 import {consume, discard, readText, untilAborted} from './consume.ts';
-import type {Call, Operation} from './operation.ts';
-import {isProblem, problemFrom, sendProblem} from './problem.ts';
+import type {Call, Immediate, Operation} from './operation.ts';
+import {isProblem, problemFrom, sendJson, sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
 import {readBody} from './read-body.ts';
 import {runHeaders} from './reply.ts';
@@ -20,13 +20,14 @@ const errorBytesMax = 1024 * 1024;
 export async function serveRun(
   request: IncomingMessage,
   response: ServerResponse,
-  operation: Operation,
+  operation: Operation<Call | Immediate | Problem>,
   service: RunService,
 ): Promise<void> {
   const {errors} = operation;
   await attend(request, response, {...service, errors}, async (id, signal) => {
     const call = await untilAborted(readCall(request, id, operation, service), signal);
     if (call.kind === 'problem') return sendProblem(response, call, errors);
+    if (call.kind === 'immediate') return sendJson(response, 200, await untilAborted(call.answer(), signal));
     await answer(call, response, service, signal);
   });
 }
@@ -35,9 +36,9 @@ export async function serveRun(
 async function readCall(
   request: IncomingMessage,
   id: RequestId,
-  operation: Operation,
+  operation: Operation<Call | Immediate | Problem>,
   service: RunService,
-): Promise<Call | Problem> {
+): Promise<Call | Immediate | Problem> {
   const bytes = await readBody(request, service);
   if (isProblem(bytes)) return bytes;
   const call = operation.read(bytes, {
@@ -46,23 +47,54 @@ async function readCall(
     traceparent: headerOf(request, 'traceparent'),
     contentType: contentTypeOf(request),
   });
-  if (call.kind === 'problem') return call;
+  if (call.kind !== 'call') return call;
   return {...call, request: {...call.request, model: resolveAlias(call.request.model, service.aliases)}};
 }
 
 async function answer(call: Call, response: ServerResponse, service: RunService, signal: AbortSignal): Promise<void> {
   using reply = call.reply(response, service.clock, service);
   try {
-    const given = await untilAborted(service.cluster.dispatch(call.request, signal), signal, discard);
-    describeRun(given, response);
-    const problem = await problemIn(given, call, signal);
-    if (problem) return reply.fail(problem);
+    const given = await begin(call, response, service, signal);
+    if (isProblem(given)) return reply.fail(given);
     reply.begin?.(given.contentType);
     await consume(given.body, chunk => reply.write(chunk), signal);
     reply.end();
   } catch (error) {
     noteFailure(error, call.request.id, service);
     reply.fail(problemFrom(error));
+  }
+}
+
+/** An answer that can be passed on. What an engine refuses is mended where the dialect can, before there is output. */
+async function begin(
+  asked: Call,
+  response: ServerResponse,
+  service: RunService,
+  signal: AbortSignal,
+): Promise<Answer | Problem> {
+  for (let call = asked; ;) {
+    const given = await attempt(call, response, service, signal);
+    const mended = isProblem(given) ? call.mend?.(given) : undefined;
+    if (mended === undefined) return given;
+    const id = newRequestId(service.random); // nodes refuse a second run of one request, and this is another body
+    if (!response.headersSent) response.setHeader('x-hearsay-request', id);
+    call = {...mended, request: {...mended.request, id}};
+  }
+}
+
+async function attempt(
+  call: Call,
+  response: ServerResponse,
+  {cluster}: RunService,
+  signal: AbortSignal,
+): Promise<Answer | Problem> {
+  try {
+    const given = await untilAborted(cluster.dispatch(call.request, signal), signal, discard);
+    describeRun(given, response);
+    return (await problemIn(given, call, signal)) ?? given;
+  } catch (error) {
+    if (call.mend === undefined || !(error instanceof Fault) || error.code !== 'ENGINE_FAILED') throw error;
+    return problemFrom(error);
   }
 }
 

@@ -9,6 +9,8 @@ import {createApp} from './create-app.ts';
 import {errorFormFor} from './error-form.ts';
 import {isLoopback} from './front-door.ts';
 import {authoriseByKeys} from './keys.ts';
+import {listenAlso} from './listen-also.ts';
+import {openPresets} from './ollama/presets.ts';
 import {problemFrom, sendProblem} from './problem.ts';
 import {addRoutes} from './routes.ts';
 
@@ -38,6 +40,12 @@ export interface GatewayConfig {
   readonly keepAliveMs?: number;
   /** How long the head of a request may take to come. */
   readonly headMsMax?: number;
+  /** The context of an engine that this node would start, for Ollama's `show`. */
+  readonly contextTokens?: number;
+  /** Keeps the names that Ollama clients make; without it they cannot make any. */
+  readonly presetsFile?: string;
+  /** A further port to serve, when it is free: clients look for Ollama at a certain one. */
+  readonly alsoPort?: number | undefined;
 }
 
 export interface GatewayDeps extends Environment {
@@ -89,13 +97,17 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
     silenceMs: config.silenceMs ?? 10_000,
     keepAliveMs: config.keepAliveMs ?? 15_000,
     startedSeconds: Math.floor(deps.clock.wallMs() / 1000),
+    contextTokens: config.contextTokens,
+    presets: await openPresets(config.presetsFile),
   });
   await app.ready();
   const port = await listen(app.server, config);
+  const also = await listenAlso(app.server, config, deps.log);
   return {
     url: `${config.tls ? 'https' : 'http'}://${urlHost(config.host)}:${port}`,
     inFlight: () => running.size,
     [Symbol.asyncDispose]: async () => {
+      for (const listener of also) listener.close();
       await close(app.server, running, deps.clock);
       await app.close();
     },
