@@ -16,6 +16,8 @@ export interface ClientRequest {
   /** Of the body; JSON unless given: multipart forms go through as they are (C66). */
   readonly contentType?: string | undefined;
   readonly traceparent: string | undefined;
+  /** How long the model stays loaded afterwards, when the client says so; see `parseKeepAlive`. */
+  readonly keepAliveMs?: number | undefined;
 }
 
 /** What ran, for response headers (S81). */

@@ -14,6 +14,8 @@ export type {FaultCode, FaultOptions} from './fault.ts';
 export {hexFrom, isDigest, isNodeId, isProven, isRequestId, newRequestId} from './ids.ts';
 export {shortDigest, shortNode, toDigest, toNodeId} from './ids.ts';
 export type {Digest, NodeId, RequestId} from './ids.ts';
+export {nextKeepAlive, parseKeepAlive} from './keep-alive.ts';
+export type {KeepAlive, KeepAliveLimits} from './keep-alive.ts';
 export * from './limits.ts';
 export type {AgedRecord, Link, Mesh, MeshHandlers, Verdict} from './mesh-port.ts';
 export type {Capability, ModelFacts, ModelStore, StoredModel} from './model.ts';

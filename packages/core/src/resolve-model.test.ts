@@ -21,11 +21,6 @@ test('R64, C55: names are found whatever their case, and with :latest', t => {
   }
 });
 
-test('C55: a name that is stored with :latest is found without it', t => {
-  t.like(resolveModel('Gemma', [qwen, named('gemma:latest', 'd')]), {kind: 'found', digests: [digest('d')]});
-  t.like(resolveModel('gemma:2b', [qwen, named('gemma:latest', 'd')]), {kind: 'unknown'});
-});
-
 test('a digest, its first twelve digits, and name@sha256:… select one model', t => {
   const other = named('llama-3.2-1b', 'c');
   const asked = ['sha256:' + 'c'.repeat(64), 'c'.repeat(12), `llama-3.2-1b@sha256:${'c'.repeat(64)}`];

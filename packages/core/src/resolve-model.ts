@@ -55,12 +55,7 @@ function splitDigest(wanted: string): readonly [string, string | undefined] {
 }
 
 function hasName({names}: NamedModel, wanted: string): boolean {
-  return names.some(name => withoutLatest(name.toLowerCase()) === withoutLatest(wanted));
-}
-
-/** A name without a tag means the tag `latest` (C55). */
-function withoutLatest(name: string): string {
-  return name.endsWith(':latest') ? name.slice(0, -7) : name;
+  return names.some(name => name.toLowerCase() === wanted || `${name.toLowerCase()}:latest` === wanted);
 }
 
 /** A whole digest with or without its prefix, or at least the twelve digits that lists show. */

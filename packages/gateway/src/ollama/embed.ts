@@ -1,5 +1,5 @@
 import type {ServerResponse} from 'node:http';
-import {Fault} from '@hearsay/core';
+import {Fault, parseKeepAlive} from '@hearsay/core';
 import {ollamaErrors} from '../error-form.ts';
 import {isObject, parseObject} from '../json.ts';
 import type {JsonObject} from '../json.ts';
@@ -8,7 +8,6 @@ import {badRequest, isProblem, sendJson, sendProblem} from '../problem.ts';
 import type {Problem} from '../problem.ts';
 import {clientRequest} from '../read-request.ts';
 import type {Reply} from '../reply.ts';
-import {parseKeepAlive} from './keep-alive.ts';
 import {cannot, modelOf} from './known-model.ts';
 import type {KnownModel} from './known-model.ts';
 import {readJsonBody} from './run-operations.ts';
@@ -27,6 +26,7 @@ interface Wish {
   readonly form: Form;
   readonly model: KnownModel;
   readonly inputs: readonly string[];
+  readonly keepAliveMs: number | undefined;
   readonly mayCut: boolean;
   readonly dimensions: number | undefined;
   readonly elapsedMs: () => number;
@@ -49,9 +49,8 @@ export function ollamaEmbed(form: Form, service: OllamaService): Operation {
 function readEmbed(body: JsonObject, form: Form, {find, clock}: OllamaService): Wish | Problem {
   const model = modelOf(body, find);
   if (isProblem(model)) return isMissing(model) ? embedNotFound(body) : model;
-  if (parseKeepAlive(body['keep_alive']) === undefined) {
-    return badRequest('keep_alive must be seconds or a duration such as 5m', {param: 'keep_alive'});
-  }
+  const keepAlive = parseKeepAlive(body['keep_alive']);
+  if (keepAlive.kind === 'bad') return badRequest(keepAlive.message, {param: 'keep_alive'});
   const inputs = form === 'embed' ? readInputs(body['input']) : readInputs(body['prompt']);
   if (inputs === undefined) return badRequest('invalid input type', {param: 'input'});
   const {dimensions} = body;
@@ -61,6 +60,7 @@ function readEmbed(body: JsonObject, form: Form, {find, clock}: OllamaService): 
     form,
     model,
     inputs,
+    keepAliveMs: keepAlive.kind === 'given' ? keepAlive.ms : undefined,
     mayCut: body['truncate'] !== false,
     dimensions: typeof dimensions === 'number' && dimensions > 0 ? Math.trunc(dimensions) : undefined,
     elapsedMs: () => clock.monotonicMs() - startedMs,
@@ -103,7 +103,7 @@ function embedCall(wish: Wish, frame: RequestFrame, cutsLeft: number): Call | Pr
   if (isProblem(request)) return request;
   return {
     kind: 'call',
-    request,
+    request: {...request, keepAliveMs: wish.keepAliveMs},
     answerType: 'application/json',
     reply: response => new EmbedReply(response, wish),
     mend: problem => {

@@ -99,7 +99,7 @@ test('C60: tools pass as they are, whatever their schemas hold', t => {
 for (const [what, body, form, message] of [
   ['no model', {model: ''}, 'chat', /^model is required$/u],
   ['an unknown model', {model: 'nope'}, 'chat', /^model 'nope' not found$/u],
-  ['a bad keep_alive', {messages, keep_alive: true}, 'chat', /^keep_alive must be/u],
+  ['a bad keep_alive', {messages, keep_alive: true}, 'chat', /^keep_alive true is no duration/u],
   [
     'a bad format',
     {messages, format: 'xml'},

@@ -1,9 +1,9 @@
+import {parseKeepAlive} from '@hearsay/core';
 import type {Capability, Endpoint} from '@hearsay/core';
 import {isObject} from '../json.ts';
 import type {JsonObject} from '../json.ts';
 import {badRequest, isProblem} from '../problem.ts';
 import type {Problem} from '../problem.ts';
-import {parseKeepAlive} from './keep-alive.ts';
 import {cannot, modelOf} from './known-model.ts';
 import type {FindModel, KnownModel} from './known-model.ts';
 import {translateMedium} from './media.ts';
@@ -36,14 +36,12 @@ export function readRequest(body: JsonObject, form: Form, find: FindModel): Olla
   const model = modelOf(body, find);
   if (isProblem(model)) return model;
   const keepAlive = parseKeepAlive(body['keep_alive']);
-  if (keepAlive === undefined) {
-    return badRequest(`keep_alive must be seconds or a duration such as 5m, -1 (for ever) or 0`, {param: 'keep_alive'});
-  }
+  if (keepAlive.kind === 'bad') return badRequest(keepAlive.message, {param: 'keep_alive'});
   const settings = readSettings(body, model);
   if (isProblem(settings)) return settings;
   const wish = form === 'chat' ? readChat(body, model) : readGenerate(body, model);
   if (isProblem(wish)) return wish;
-  const keepAliveMs = keepAlive === 'unset' ? undefined : keepAlive;
+  const keepAliveMs = keepAlive.kind === 'given' ? keepAlive.ms : undefined;
   const kind = wish.isEmpty ? (keepAliveMs === 0 ? 'unload' : 'load') : 'run';
   const needs = [...wish.needs, ...settings.needs];
   const problem = kind === 'run' ? cannot(model, needs) : undefined;

@@ -152,3 +152,33 @@ test('loading runs one empty request, and unloading stops the engine', async t =
   t.deepEqual(cluster.stopped, ['tiny']);
   t.is(cluster.dispatched.length, 1);
 });
+
+test('C57, R103: keep_alive goes with every kind of request, and a bad one is refused', async t => {
+  const embedding = JSON.stringify({data: [{embedding: [1, 2]}], usage: {prompt_tokens: 1}});
+  const cluster = scriptedCluster(
+    ({endpoint}) =>
+      endpoint === '/v1/embeddings'
+        ? scriptedAnswer(scriptedBody([embedding]), {contentType: 'application/json'})
+        : scriptedAnswer(scriptedBody(chatEvents(['hi']))),
+    [modelReport({capabilities: ['chat', 'completion', 'embeddings']})],
+  );
+  const gateway = await openGateway(cluster);
+  t.teardown(() => gateway[Symbol.asyncDispose]());
+  const ask = async (path: string, fields: object) =>
+    (await fetch(`${gateway.url}/api/${path}`, {method: 'POST', body: JSON.stringify({model: 'tiny', ...fields})}))
+      .status;
+  const forms = [
+    ['chat', {messages: [{role: 'user', content: 'x'}]}],
+    ['generate', {prompt: 'x'}],
+    ['generate', {prompt: ''}],
+    ['embed', {input: 'x'}],
+    ['embeddings', {prompt: 'x'}],
+  ] as const;
+  for (const [path, fields] of forms) {
+    t.is(await ask(path, {...fields, keep_alive: '10m'}), 200);
+    t.is(cluster.dispatched.at(-1)?.request.keepAliveMs, 600_000, path);
+    t.is(await ask(path, fields), 200);
+    t.is(cluster.dispatched.at(-1)?.request.keepAliveMs, undefined, path);
+    t.is(await ask(path, {...fields, keep_alive: 'soon'}), 400, path);
+  }
+});

@@ -66,7 +66,7 @@ function runCall(call: OllamaCall, answer: AnswerFrame, frame: RequestFrame, sho
   const wantsLogprobs = body['logprobs'] === true;
   return {
     kind: 'call',
-    request,
+    request: {...request, keepAliveMs: call.keepAliveMs},
     answerType: 'text/event-stream',
     reply: (response, clock, patience) => {
       const lines = new AnswerLines(answer, wantsLogprobs);
@@ -120,7 +120,7 @@ function loadCall(call: OllamaCall, answer: AnswerFrame, frame: RequestFrame): C
   const result = (): JsonObject => ({...new AnswerLines(answer, false).idle(), done: true, done_reason: 'load'});
   return {
     kind: 'call',
-    request,
+    request: {...request, keepAliveMs: call.keepAliveMs},
     answerType: embeds ? 'application/json' : 'text/event-stream',
     reply: response => new ObjectReply(response, {errors: ollamaErrors, take: () => undefined, result}),
   };
