@@ -182,3 +182,14 @@ test('C57, R103: keep_alive goes with every kind of request, and a bad one is re
     t.is(await ask(path, {...fields, keep_alive: 'soon'}), 400, path);
   }
 });
+
+test('blobs: a file that is a model of the mesh is there already, and others cannot be uploaded', async t => {
+  const {url} = await open(t);
+  const [known, other] = [`${url}/api/blobs/sha256:${'ab'.repeat(32)}`, `${url}/api/blobs/sha256:${'cd'.repeat(32)}`];
+  t.is((await fetch(known, {method: 'HEAD'})).status, 200);
+  t.is((await fetch(known, {method: 'POST', body: 'x'})).status, 200);
+  t.is((await fetch(other, {method: 'HEAD'})).status, 404);
+  const refused = await fetch(other, {method: 'POST', body: 'x'});
+  t.is(refused.status, 501);
+  t.regex(String((await json(refused))['error']), /not supported.*models\.folders/u);
+});

@@ -126,12 +126,35 @@ function management(service: RouteService, {find}: OllamaService): readonly Rout
       },
     },
     {
+      method: 'HEAD',
+      paths: ['/api/blobs/*'],
+      handle: async ({raw}, reply) => {
+        reply.raw.writeHead(find(blobIn(raw)) ? 200 : 404, {'content-length': 0}).end();
+      },
+    },
+    {
+      method: 'POST',
+      paths: ['/api/blobs/*'],
+      handle: async ({raw}, reply) => (find(blobIn(raw)) ? sendNothing(reply.raw) : noUpload),
+    },
+    {
       method: 'POST',
       paths: ['/api/push'],
       handle: () => badRequest('push is not supported by this server', {status: 501, code: 'unsupported'}),
     },
   ];
 }
+
+/** The digest at the end of the path: a model whose one file that is needs no upload. */
+function blobIn({url = ''}: IncomingMessage): string {
+  const digest = /\/(sha256[:-][0-9a-f]{64})(?:\?|$)/u.exec(url)?.[1];
+  return digest?.replace('-', ':') ?? 'no digest';
+}
+
+const noUpload = badRequest(
+  'uploading model files is not supported by this server yet; put the file into a folder that models.folders names',
+  {status: 501, code: 'unsupported', headers: {connection: 'close'}},
+);
 
 async function bodyOf(request: IncomingMessage, service: RouteService): Promise<ReturnType<typeof readJsonBody>> {
   const bytes = await readBody(request, service);

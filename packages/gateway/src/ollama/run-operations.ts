@@ -14,6 +14,7 @@ import type {FindModel} from './known-model.ts';
 import {NdjsonReply} from './ndjson-reply.ts';
 import {readRequest} from './read-request.ts';
 import type {Form, OllamaCall} from './read-request.ts';
+import {roomyNodes} from './roomy-nodes.ts';
 import {shorten, shorteningsMax} from './shorten.ts';
 
 export interface OllamaService {
@@ -34,7 +35,7 @@ export function ollamaRun(form: Form, service: OllamaService): Operation<Call | 
       const answer = frameOf(call, service.clock);
       switch (call.kind) {
         case 'run':
-          return runCall(call, answer, frame);
+          return runCall(call, answer, {...frame, policy: frame.policy ?? roomyNodes(call, service.cluster.engines())});
         case 'load':
           return loadCall(call, answer, frame);
         case 'unload':
