@@ -1,6 +1,7 @@
 import {randomUUID} from 'node:crypto';
 import test from 'ava';
 import {Ollama} from 'ollama';
+import OpenAI from 'openai';
 import {counted} from '../support/chat.ts';
 import {startDaemon} from '../support/daemon.ts';
 import {modelFolder} from '../support/models.ts';
@@ -19,6 +20,7 @@ async function clients(t: Test, ...files: readonly string[]) {
 }
 
 const messages = [{role: 'user', content: 'count'}];
+const question = [{role: 'user' as const, content: 'count'}];
 const count = 'tiny-count-F16';
 
 test.serial('S99: chat, streamed and whole, local and remote', async t => {
@@ -214,6 +216,12 @@ test.serial('create, copy and delete make and remove names with presets, which o
   }
   t.is((await client.chat({model: 'three', messages, options: {num_predict: 1}})).message.content, ' 1');
   t.like(await client.show({model: 'three'}), {system: 'be'});
+  const openAi = new OpenAI({baseURL: `${first.url}/v1`, apiKey: 'any', maxRetries: 0});
+  for (const model of ['three', 'three:latest']) {
+    t.is((await openAi.chat.completions.create({model, messages: question})).choices[0]?.message.content, counted(3));
+    t.is((await openAi.models.retrieve(model)).object, 'model');
+  }
+  t.true((await openAi.models.list()).data.some(({id}) => id === 'three'));
   await client.delete({model: 'drei:v1'});
   await t.throwsAsync(client.chat({model: 'drei:v1', messages}), {message: "model 'drei:v1' not found"});
   await t.throwsAsync(client.delete({model: count}), {message: /does not delete files/u});

@@ -3,6 +3,7 @@ import {describeError, Fault, newRequestId} from '@hearsay/core';
 import type {Cluster, Environment, RequestId} from '@hearsay/core';
 import type {Aliases} from './aliases.ts';
 import type {ErrorForm} from './error-form.ts';
+import type {Presets} from './ollama/presets.ts';
 import {problemFrom, sendProblem} from './problem.ts';
 import type {BodyRules} from './read-body.ts';
 import {nameRequest} from './request-headers.ts';
@@ -12,6 +13,8 @@ export interface RunService extends Environment, Patience, BodyRules {
   readonly cluster: Cluster;
   /** Names that the owner gave to models. */
   readonly aliases: Aliases;
+  /** Names that Ollama clients made. */
+  readonly presets: Presets;
   /** When the gateway started; models have no date of their own. */
   readonly startedSeconds: number;
   /** Every request that is being read or answered; aborting one ends it with the reason. */

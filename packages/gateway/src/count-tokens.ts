@@ -1,7 +1,6 @@
 import type {IncomingMessage, ServerResponse} from 'node:http';
 import {automatic, describeError, Fault} from '@hearsay/core';
 import type {ClientRequest, NodeId, RequestId} from '@hearsay/core';
-import {resolveAlias} from './aliases.ts';
 import {attend} from './attend.ts';
 import type {RunService} from './attend.ts';
 import {discard, readText, untilAborted} from './consume.ts';
@@ -9,6 +8,7 @@ import {anthropicErrors} from './error-form.ts';
 import {parseObject} from './json.ts';
 import type {JsonObject} from './json.ts';
 import {findModel} from './list-models.ts';
+import {modelBehind} from './ollama/find-model.ts';
 import {isProblem, sendJson, sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
 import {readBody} from './read-body.ts';
@@ -51,7 +51,7 @@ export async function countTokens(
     const bytes = await untilAborted(readBody(request, service), signal);
     const read = isProblem(bytes) ? bytes : readMessages(bytes);
     if (read.kind === 'problem') return sendProblem(response, read, errors);
-    const node = loadedNode(resolveAlias(plainModel(read.body), service.aliases), service);
+    const node = loadedNode(modelBehind(plainModel(read.body), service), service);
     if (node?.kind === 'problem') return sendProblem(response, node, errors);
     const counted = node && (await count(requestTo(node, id, read.body), service, signal));
     response.setHeader('x-hearsay-reason', counted === undefined ? 'estimated' : 'counted');

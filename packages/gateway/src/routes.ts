@@ -1,7 +1,6 @@
 import type {FastifyInstance, FastifyReply, FastifyRequest} from 'fastify';
 import type {StatusReport} from '@hearsay/core';
 import type {RunService} from './attend.ts';
-import {resolveAlias} from './aliases.ts';
 import {countTokens} from './count-tokens.ts';
 import {messages} from './read-messages.ts';
 import {plain} from './read-plain.ts';
@@ -17,7 +16,7 @@ import type {Problem} from './problem.ts';
 import {readBody} from './read-body.ts';
 import type {Operation} from './operation.ts';
 import {frontPage} from './front-page.ts';
-import type {Presets} from './ollama/presets.ts';
+import {givenNames, modelBehind} from './ollama/find-model.ts';
 import {ollamaRoutes} from './ollama/routes.ts';
 import {serveRun} from './serve-run.ts';
 
@@ -25,8 +24,6 @@ export interface RouteService extends RunService {
   readonly status: () => StatusReport;
   /** The context of an engine that this node would start. */
   readonly contextTokens: number | undefined;
-  /** Names that Ollama clients have made. */
-  readonly presets: Presets;
 }
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
@@ -69,7 +66,7 @@ export function addRoutes(app: FastifyInstance, service: RouteService): void {
 }
 
 function openAiRoutes(service: RouteService): readonly Route[] {
-  const {cluster, startedSeconds, aliases} = service;
+  const {cluster, startedSeconds} = service;
   return [
     engineRoute(both('/chat/completions'), completion('/v1/chat/completions'), service),
     engineRoute(both('/completions'), completion('/v1/completions'), service),
@@ -100,15 +97,15 @@ function openAiRoutes(service: RouteService): readonly Route[] {
     {
       method: 'GET',
       paths: both('/models'),
-      handle: () => listModels(cluster.models(), startedSeconds, aliases),
+      handle: () => listModels(cluster.models(), startedSeconds, givenNames(service)),
     },
     {
       method: 'GET',
       paths: both('/models/*'),
       handle: request => {
         const asked = wildcard(request);
-        const model = findModel(resolveAlias(asked, aliases), cluster.models(), startedSeconds);
-        return isProblem(model) ? model : {...model, ...(Object.hasOwn(aliases, asked) ? {id: asked} : {})};
+        const model = findModel(modelBehind(asked, service), cluster.models(), startedSeconds);
+        return isProblem(model) ? model : {...model, ...(Object.hasOwn(givenNames(service), asked) ? {id: asked} : {})};
       },
     },
     {

@@ -5,6 +5,7 @@ import {resolveAlias} from './aliases.ts';
 import {attend, noteFailure} from './attend.ts';
 import type {RunService} from './attend.ts';
 import {consume, discard, readText, untilAborted} from './consume.ts';
+import {applyPreset} from './ollama/apply-preset.ts';
 import type {Call, Immediate, Operation} from './operation.ts';
 import {isProblem, problemFrom, sendJson, sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
@@ -48,7 +49,9 @@ async function readCall(
     contentType: contentTypeOf(request),
   });
   if (call.kind !== 'call') return call;
-  return {...call, request: {...call.request, model: resolveAlias(call.request.model, service.aliases)}};
+  const preset = service.presets.find(call.request.model);
+  const asked = preset ? applyPreset(call.request, preset) : call.request;
+  return {...call, request: {...asked, model: resolveAlias(asked.model, service.aliases)}};
 }
 
 async function answer(call: Call, response: ServerResponse, service: RunService, signal: AbortSignal): Promise<void> {
