@@ -127,12 +127,12 @@ function loadCall(call: OllamaCall, answer: AnswerFrame, frame: RequestFrame): C
   };
 }
 
-/** Acts on this node's engine only: what other nodes keep loaded is their own matter. */
+/** Stops what the cluster port lets a client stop; a model that is not loaded is unloaded already. */
 function unloadCall({model, form}: OllamaCall, answer: AnswerFrame, cluster: Cluster): Immediate {
   return {
     kind: 'immediate',
     answer: async () => {
-      await cluster.stop(model.report.name);
+      await cluster.stop(model.target);
       return {...new AnswerLines({...answer, form}, false).idle(), done: true, done_reason: 'unload'};
     },
   };
