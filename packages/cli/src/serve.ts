@@ -47,6 +47,7 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
     await startModelStore(
       {
         folders: config.models.folders,
+        stores: config.models.stores,
         digestCacheFile: inData('digests.json'),
         demoModel: config.models.demo ? demoModelPath : undefined,
       },

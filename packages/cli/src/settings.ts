@@ -2,6 +2,7 @@ import {z} from 'zod';
 import type {LogLevel} from '@hearsay/core';
 import {isKnownNodeText} from '@hearsay/core';
 import {parseDuration} from './duration.ts';
+import {isStoreText, storeNames} from './store-places.ts';
 
 /**
  * Every setting by its key in the config file: what it may be. The manual and the error messages are made from this
@@ -20,6 +21,7 @@ const schemas = {
   'mesh.port': wholeNumber(0, 65_535),
   'mesh.peers': list('a list of addresses'),
   'models.folders': list('a list of folders'),
+  'models.stores': stores(),
   'models.demo': yesOrNo(),
   'engine.path': path(),
   'engine.slots': wholeNumber(1, 256),
@@ -43,6 +45,7 @@ export interface Settings {
   readonly 'mesh.port'?: number | undefined;
   readonly 'mesh.peers'?: readonly string[] | undefined;
   readonly 'models.folders'?: readonly string[] | undefined;
+  readonly 'models.stores'?: readonly string[] | undefined;
   readonly 'models.demo'?: boolean | undefined;
   readonly 'engine.path'?: string | undefined;
   readonly 'engine.slots'?: number | undefined;
@@ -157,6 +160,16 @@ export const settingFacts: Readonly<Record<SettingKey, SettingFacts>> = {
     example: '["~/models"]',
     about: 'Folders with `.gguf` files. They are read where they lie and never changed.',
   },
+  'models.stores': {
+    variable: 'HEARSAY_STORES',
+    flag: undefined,
+    otherwise: '`["huggingface", "ollama", "lmstudio", "llama.cpp"]`',
+    example: '["huggingface", "ollama=/srv/ollama/models"]',
+    about:
+      'Programs whose models are offered too, read where they lie: in the folders that these programs use and that their ' +
+      'own variables (`HF_HOME`, `HF_HUB_CACHE`, `OLLAMA_MODELS`, `LLAMA_CACHE`) say, or in the folder after `=`. `[]` leaves ' +
+      'all of them out.',
+  },
   'models.demo': {
     variable: 'HEARSAY_DEMO',
     flag: undefined,
@@ -249,6 +262,11 @@ function wholeNumber(min: number, max: number) {
 function yesOrNo() {
   const word = z.enum(['true', 'false', 'yes', 'no', '1', '0']).transform(text => ['true', 'yes', '1'].includes(text));
   return z.union([z.boolean(), word], {error: 'true or false'});
+}
+
+function stores() {
+  const must = `a list of ${storeNames.join(', ')}, each with or without =FOLDER`;
+  return list(must).refine(parts => parts.every(isStoreText), {error: must});
 }
 
 function list(must: string) {

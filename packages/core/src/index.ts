@@ -16,7 +16,7 @@ export {shortDigest, shortNode, toDigest, toNodeId} from './ids.ts';
 export type {Digest, NodeId, RequestId} from './ids.ts';
 export * from './limits.ts';
 export type {AgedRecord, Link, Mesh, MeshHandlers, Verdict} from './mesh-port.ts';
-export type {Capability, ModelFacts, ModelStore, StoredModel} from './model.ts';
+export type {Capability, ModelFacts, ModelPreset, ModelStore, StoredModel} from './model.ts';
 export {automatic, formatPolicy, parsePolicy} from './policy.ts';
 export type {Placement, Policy} from './policy.ts';
 export {isNewer} from './record.ts';

@@ -6,6 +6,7 @@ import type {ExecutionContext} from 'ava';
 import {makeTinyModels} from '../../../scripts/make-tiny-models.ts';
 import {describeFiles} from './describe-files.ts';
 import {describeGguf} from './describe-gguf.ts';
+import {openDoor} from './file-door.ts';
 import {lookAt} from './file-stamp.ts';
 import type {FileStamp} from './file-stamp.ts';
 import type {Description} from './list-models.ts';
@@ -23,11 +24,12 @@ async function makeFolder(t: ExecutionContext): Promise<string> {
 async function describe(...paths: readonly [string, ...string[]]): Promise<Description> {
   const [first, ...others] = await Promise.all(paths.map(stampOf));
   if (!first) throw new Error('no file');
-  return describeFiles([first, ...others], new AbortController().signal);
+  const holding = {files: [first, ...others], projector: undefined, door: openDoor} as const;
+  return describeFiles(holding, new AbortController().signal);
 }
 
 async function stampOf(path: string): Promise<FileStamp> {
-  return (await lookAt(path)) ?? {path, sizeBytes: 0, mtimeMs: 0, inode: 0};
+  return (await lookAt(path, openDoor)) ?? {path, sizeBytes: 0, mtimeMs: 0, inode: 0};
 }
 
 function problemIn(description: Description): string {

@@ -1,9 +1,8 @@
 import {describeError} from '@hearsay/core';
 import type {Environment} from '@hearsay/core';
 import {hasMoved} from './collect-files.ts';
-import type {Collection} from './collect-files.ts';
+import type {Collection, PlaceStamps} from './collect-files.ts';
 import {describeFiles} from './describe-files.ts';
-import type {FileStamp} from './file-stamp.ts';
 import type {Holding} from './list-models.ts';
 import type {Shelf} from './shelf.ts';
 import {watchFolders} from './watch-folders.ts';
@@ -43,7 +42,7 @@ export function startKeeper(
   const closing = new AbortController();
   const {signal} = closing;
   const watch = watchFolders(noteEvent, log);
-  let stamps: readonly FileStamp[] = [];
+  let stamps: readonly PlaceStamps[] = [];
   let lookedAtMs = -Infinity;
   let lookingMs = 0;
   let comparingMs = 0;
@@ -75,7 +74,7 @@ export function startKeeper(
   async function describeEach(waiting: Iterator<Holding> & Iterable<Holding>): Promise<void> {
     for (const holding of waiting) {
       signal.throwIfAborted();
-      shelf.describe(holding, await describeFiles(holding.files, signal));
+      shelf.describe(holding, await describeFiles(holding, signal));
     }
   }
 

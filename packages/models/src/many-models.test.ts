@@ -31,6 +31,7 @@ test('five thousand models are found and proven without holding the event loop f
   const {clock} = environment;
   const config = {
     folders: [join(folder, 'models')],
+    stores: [],
     digestCacheFile: join(folder, 'digests.json'),
     demoModel: undefined,
   };

@@ -3,15 +3,19 @@ import {Fault} from '@hearsay/core';
 import type {Environment, ModelStore} from '@hearsay/core';
 import {fileCollector} from './collect-files.ts';
 import {openDigestCache} from './digest-cache.ts';
+import {openDoor} from './file-door.ts';
 import {lookAt} from './file-stamp.ts';
 import {startHashing} from './hash-models.ts';
 import {startKeeper} from './keep-current.ts';
 import {listenerSet} from './listener-set.ts';
+import type {StorePlace} from './scan-place.ts';
 import {Shelf} from './shelf.ts';
 
 export interface ModelStoreConfig {
   /** Given by config or flag; each must exist at the start. */
   readonly folders: readonly string[];
+  /** Stores of programs that may have models here; each may be missing. */
+  readonly stores: readonly StorePlace[];
   /** Remembers the hashes of files between starts. */
   readonly digestCacheFile: string;
   /** Path of the shipped toy; undefined when it is not to be offered. */
@@ -19,21 +23,25 @@ export interface ModelStoreConfig {
 }
 
 /**
- * The models of this machine, kept current: found in folders, read where they lie, proven by digest in the
+ * The models of this machine, kept current: found in stores and folders, read where they lie, proven by digest in the
  * background. Throws BAD_CONFIG for a folder that does not exist. A model with damaged or missing files is listed
  * with its problem and never found.
  */
 export async function startModelStore(config: ModelStoreConfig, environment: Environment): Promise<ModelStore> {
   const folders = [...new Set(config.folders.map(folder => resolve(folder)))];
   await Promise.all(folders.map(requireFolder));
+  const places = [...config.stores, ...folders.map(path => ({kind: 'folder', path}) as const)];
 
   await using opening = new AsyncDisposableStack();
   const listeners = opening.use(listenerSet(environment.clock));
   const cache = opening.use(await openDigestCache(config.digestCacheFile, environment));
   const shelf = new Shelf(cache.get, listeners.changed);
-  const hashing = opening.use(startHashing(shelf, cache, environment.log));
-  const collect = fileCollector(folders, config.demoModel, environment.log);
+  const hashing = opening.use(startHashing(shelf, cache, environment));
+  const closing = new AbortController();
+  const collect = fileCollector({places, demoModel: config.demoModel}, environment, closing.signal);
   const keeper = opening.use(startKeeper(shelf, collect, hashing.wake, environment));
+  // First of all when it closes: nobody need wait for a disk that does not answer.
+  opening.defer(() => closing.abort(new Error('the model store is closing')));
   await keeper.ready;
 
   const parts = opening.move();
@@ -46,7 +54,7 @@ export async function startModelStore(config: ModelStoreConfig, environment: Env
 }
 
 async function requireFolder(folder: string): Promise<void> {
-  const found = await lookAt(folder);
+  const found = await lookAt(folder, openDoor);
   if (found?.kind === 'folder') return;
   const what = found ? 'is a file; give the folder that holds it' : 'does not exist; create it or correct the path';
   throw new Fault('BAD_CONFIG', `the model folder ${folder} ${what} (models.folders or --models)`, {details: {folder}});
