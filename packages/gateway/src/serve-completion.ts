@@ -8,7 +8,7 @@ import type {Problem} from './problem.ts';
 import {readBody} from './read-body.ts';
 import {readCompletion} from './read-completion.ts';
 import type {CompletionCall} from './read-completion.ts';
-import {runHeaders} from './reply.ts';
+import {runHeaders, textOfHeader} from './reply.ts';
 import type {Reply} from './reply.ts';
 import {StreamReply} from './stream-reply.ts';
 import type {StreamReplyConfig} from './stream-reply.ts';
@@ -63,7 +63,8 @@ async function readCall(
 ): Promise<CompletionCall | Problem> {
   const bytes = await readBody(request, clock);
   if (isProblem(bytes)) return bytes;
-  const policy = headerOf(request, 'x-hearsay-policy');
+  const header = headerOf(request, 'x-hearsay-policy');
+  const policy = header === undefined ? undefined : textOfHeader(header);
   return readCompletion(bytes, {id, endpoint, policy, traceparent: headerOf(request, 'traceparent')});
 }
 
