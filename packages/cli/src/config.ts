@@ -28,6 +28,8 @@ export interface Config {
     readonly folders: readonly string[];
     /** Stores of other programs, and our own. */
     readonly stores: readonly StorePlace[];
+    /** What this node calls models, and what is meant. */
+    readonly aliases: Readonly<Record<string, string>>;
     readonly demo: boolean;
   };
   readonly engine: {
@@ -120,6 +122,7 @@ export function toConfig(sources: readonly SettingsSource[], surroundings: Surro
         {kind: 'hearsay', path: join(dataFolder, 'models')},
         ...storePlaces(settings['models.stores'] ?? storeNames, surroundings),
       ],
+      aliases: settings['models.aliases'] ?? {},
       demo: settings['models.demo'] ?? true,
     },
     engine: {

@@ -84,7 +84,10 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
   );
   stop.throwIfAborted();
   const cluster = stack.use(
-    await joinCluster({nodeName: config.name, version, boot}, {...deps, mesh, engines, models}),
+    await joinCluster(
+      {nodeName: config.name, version, boot, aliases: new Map(Object.entries(config.models.aliases))},
+      {...deps, mesh, engines, models},
+    ),
   );
   const status = (): StatusReport => ({
     ...reportStatus({config, mesh, engines, cluster}),

@@ -1,8 +1,6 @@
 import {z} from 'zod';
 import type {LogLevel} from '@hearsay/core';
-import {isKnownNodeText} from '@hearsay/core';
-import {parseDuration} from './duration.ts';
-import {isStoreText, storeNames} from './store-places.ts';
+import {aliases, duration, list, name, path, stores, wholeNumber, yesOrNo} from './setting-values.ts';
 
 /**
  * Every setting by its key in the config file: what it may be. The manual and the error messages are made from this
@@ -22,6 +20,7 @@ const schemas = {
   'mesh.peers': list('a list of addresses'),
   'models.folders': list('a list of folders'),
   'models.stores': stores(),
+  'models.aliases': aliases(),
   'models.demo': yesOrNo(),
   'engine.path': path(),
   'engine.slots': wholeNumber(1, 256),
@@ -46,6 +45,7 @@ export interface Settings {
   readonly 'mesh.peers'?: readonly string[] | undefined;
   readonly 'models.folders'?: readonly string[] | undefined;
   readonly 'models.stores'?: readonly string[] | undefined;
+  readonly 'models.aliases'?: Readonly<Record<string, string>> | undefined;
   readonly 'models.demo'?: boolean | undefined;
   readonly 'engine.path'?: string | undefined;
   readonly 'engine.slots'?: number | undefined;
@@ -170,6 +170,15 @@ export const settingFacts: Readonly<Record<SettingKey, SettingFacts>> = {
       'own variables (`HF_HOME`, `HF_HUB_CACHE`, `OLLAMA_MODELS`, `LLAMA_CACHE`) say, or in the folder after `=`. `[]` leaves ' +
       'all of them out.',
   },
+  'models.aliases': {
+    variable: 'HEARSAY_ALIASES',
+    flag: undefined,
+    otherwise: 'none',
+    example: '{"gpt-4o" = "unsloth/Qwen3-8B-GGUF:Q4_K_M"}',
+    about:
+      'Further names for models, for requests that enter at this node: an alias and what it means, a name in any form that ' +
+      'a request may use. In the environment: `ALIAS=NAME,…`. An alias goes before a model of the same name.',
+  },
   'models.demo': {
     variable: 'HEARSAY_DEMO',
     flag: undefined,
@@ -242,44 +251,4 @@ export function judgeSettings(raw: RawSettings): Judged {
     typeof key === 'string' && isSettingKey(key) ? [{key, must: message}] : [],
   );
   return {kind: 'bad', problems};
-}
-
-function name() {
-  const must = 'a name of at most 200 characters without comma and equals sign';
-  return z.string({error: must}).refine(isKnownNodeText, {error: must});
-}
-
-function path() {
-  return z.string({error: 'a path'}).min(1, {error: 'a path'});
-}
-
-function wholeNumber(min: number, max: number) {
-  const must = `a whole number from ${min} to ${max}`;
-  const digits = z.string().regex(/^\d+$/u).transform(Number);
-  return z.union([z.int(), digits], {error: must}).refine(value => value >= min && value <= max, {error: must});
-}
-
-function yesOrNo() {
-  const word = z.enum(['true', 'false', 'yes', 'no', '1', '0']).transform(text => ['true', 'yes', '1'].includes(text));
-  return z.union([z.boolean(), word], {error: 'true or false'});
-}
-
-function stores() {
-  const must = `a list of ${storeNames.join(', ')}, each with or without =FOLDER`;
-  return list(must).refine(parts => parts.every(isStoreText), {error: must});
-}
-
-function list(must: string) {
-  const separated = z.string().transform(text => text.split(',').map(part => part.trim()));
-  return z.union([z.array(z.string()), separated], {error: must}).transform(parts => parts.filter(part => part !== ''));
-}
-
-function duration() {
-  const must = 'a duration such as 5m, 300 (seconds), 0 or -1 (for ever)';
-  return z.union([z.number(), z.string()], {error: must}).transform((value, context) => {
-    const ms = parseDuration(value);
-    if (ms !== undefined) return ms;
-    context.addIssue({code: 'custom', message: must});
-    return z.NEVER;
-  });
 }

@@ -36,5 +36,5 @@ export {candidatesFor, isNamed} from './candidates.ts';
 export type {Candidate, Exclusion, Question, Reach, SelfFacts} from './candidates.ts';
 export {rank} from './rank.ts';
 export type {Ranked} from './rank.ts';
-export {editDistance, resolveModel, withoutDemo} from './resolve-model.ts';
-export type {NamedModel, Resolution} from './resolve-model.ts';
+export {editDistance, resolveModel, toNamedModel, withoutDemo} from './resolve-model.ts';
+export type {Aliases, NamedModel, Resolution} from './resolve-model.ts';

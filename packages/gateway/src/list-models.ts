@@ -1,4 +1,4 @@
-import {resolveModel} from '@hearsay/core';
+import {resolveModel, toNamedModel} from '@hearsay/core';
 import type {ModelReport} from '@hearsay/core';
 import {badRequest} from './problem.ts';
 import type {Problem} from './problem.ts';
@@ -17,11 +17,7 @@ export function listModels(models: readonly ModelReport[], createdSeconds: numbe
 /** Pure: the model that a request of this name would run. */
 export function findModel(asked: string, models: readonly ModelReport[], createdSeconds: number): JsonObject | Problem {
   const known = usable(models);
-  const named = known.map(({digest, name, names, demo, nodes}) => {
-    const all = [name, ...names] as const;
-    return {digest, names: all, demo, local: nodes.some(({local}) => local), holders: nodes.length};
-  });
-  const resolution = resolveModel(asked, named);
+  const resolution = resolveModel(asked, known.map(toNamedModel));
   const digest = resolution.kind === 'found' ? resolution.digests[0] : undefined;
   const model = known.find(report => report.digest === digest);
   if (model !== undefined) return modelObject(model, createdSeconds);
