@@ -6,7 +6,8 @@ import test from 'ava';
 import type {ExecutionContext} from 'ava';
 import {chatText, counted} from '../support/chat.ts';
 import {startDaemon} from '../support/daemon.ts';
-import {tinyModel} from '../support/models.ts';
+import {hangingMount, whyNoHangingMount} from '../support/hanging-mount.ts';
+import {modelFolder, tinyModel} from '../support/models.ts';
 import {models} from '../support/reports.ts';
 import * as trees from '../support/store-trees.ts';
 import {until} from '../support/until.ts';
@@ -135,3 +136,21 @@ test.serial(
     t.true(stderr.includes(`twin@sha256:${other?.slice(0, 12)}`));
   },
 );
+
+const noDrive = whyNoHangingMount();
+if (noDrive !== undefined) console.log(`the test with a drive that hangs is skipped: ${noDrive}`);
+const driveTest = noDrive === undefined ? test.serial : test.skip;
+
+driveTest('a drive that hangs keeps a node from nothing: it starts, answers from other folders, and ends', async t => {
+  const away = await makeHome(t);
+  using drive = hangingMount(away);
+  t.teardown(() => drive[Symbol.dispose]());
+  const folder = await modelFolder(t, 'tiny-count-F16.gguf');
+  const daemon = await startDaemon(t, {models: [away, folder], variables: {HEARSAY_THREADS: '1'}});
+  await until('the model is listed', async () => (await models(daemon.url)).length === 1);
+  t.is((await chatText(daemon.url, {model: 'tiny-count-F16', max_tokens: 5})).text, counted(5));
+  t.regex(daemon.stderr(), /does not answer/u);
+  const startMs = performance.now();
+  await daemon.stop();
+  t.true(performance.now() - startMs < 9000);
+});

@@ -27,7 +27,7 @@ export interface PlaceStamps {
 
 export interface CollectorConfig {
   /** Earlier ones give a file that lies in several its canonical name. */
-  readonly places: readonly StorePlace[];
+  readonly places: readonly {readonly place: StorePlace; readonly door: FileDoor}[];
   readonly demoModel: string | undefined;
 }
 
@@ -48,7 +48,7 @@ export function fileCollector(
 ): (signal: AbortSignal) => Promise<Collection> {
   const told = new Map<string, string>();
   const hadModels = new Set<string>();
-  const sources = places.map(place => ({place, door: fileDoor(clock, closing), scan: placeScanner(place)}));
+  const sources = places.map(({place, door}) => ({place, door, scan: placeScanner(place)}));
   const demoDoor = fileDoor(clock, closing);
 
   function tell(place: string, message: string | undefined): void {
@@ -87,6 +87,7 @@ export function fileCollector(
 
   return async signal => {
     const scans = await Promise.all(sources.map(source => collectPlace(source, signal)));
+    await clock.sleep(0, signal); // ten thousand files have been grouped: what follows is for the next turn
     const demo = await findDemo();
     const groups = new Map<string, CollectedGroup>();
     for (const group of demo) groups.set(placeOf(group), group);
@@ -127,26 +128,32 @@ function describeScan(folder: string, problem: string | undefined, cut: string |
   return undefined;
 }
 
-/** True when anything stamped is no longer as it was. Cheap: nothing is opened or listed. */
-export async function hasMoved(places: readonly PlaceStamps[], signal: AbortSignal): Promise<boolean> {
-  const moved = await Promise.all(places.map(place => hasPlaceMoved(place, signal)));
-  return moved.includes(true);
+/** How what was stamped stands now. `hung`: some of it cannot be told, because its disk does not answer. */
+export interface Comparison {
+  readonly moved: boolean;
+  readonly hung: boolean;
 }
 
-async function hasPlaceMoved({door, stamps}: PlaceStamps, signal: AbortSignal): Promise<boolean> {
-  for (let start = 0; start < stamps.length && !signal.aborted; start += stampsAtOnce) {
-    const batch = stamps.slice(start, start + stampsAtOnce);
-    const moved = await Promise.all(batch.map(stamp => hasStampMoved(stamp, door)));
-    if (moved.includes(true)) return true;
-  }
-  return false;
+/** Cheap: nothing is opened or listed. */
+export async function compareStamps(places: readonly PlaceStamps[], signal: AbortSignal): Promise<Comparison> {
+  const all = await Promise.all(places.map(place => comparePlace(place, signal)));
+  return {moved: all.some(({moved}) => moved), hung: all.some(({hung}) => hung)};
 }
 
-/** A disk that does not answer is one change: from then on nothing is known of it but that it is absent. */
-async function hasStampMoved(stamp: FileStamp, door: FileDoor): Promise<boolean> {
+async function comparePlace({door, stamps}: PlaceStamps, signal: AbortSignal): Promise<Comparison> {
   try {
-    return !isSameStamp(stamp, (await lookAt(stamp.path, door)) ?? absentStamp(stamp.path));
+    for (let start = 0; start < stamps.length && !signal.aborted; start += stampsAtOnce) {
+      const batch = stamps.slice(start, start + stampsAtOnce);
+      const moved = await Promise.all(batch.map(stamp => hasMoved(stamp, door)));
+      if (moved.includes(true)) return {moved: true, hung: false};
+    }
+    return {moved: false, hung: false};
   } catch {
-    return stamp.inode !== absentStamp(stamp.path).inode;
+    // From then on nothing is known of the place but that it is absent: that is one change.
+    return {moved: stamps.some(({inode}) => inode !== absentStamp('').inode), hung: true};
   }
+}
+
+async function hasMoved(stamp: FileStamp, door: FileDoor): Promise<boolean> {
+  return !isSameStamp(stamp, (await lookAt(stamp.path, door)) ?? absentStamp(stamp.path));
 }

@@ -22,8 +22,8 @@ export interface OpenFile extends AsyncDisposable {
   read(buffer: Buffer, offset: number, length: number, position: number): Promise<{readonly bytesRead: number}>;
 }
 
-/** A disk that slept needs some seconds to wake; after that nobody should wait for it any more. */
-const answerMsMax = 5000;
+/** Longer than a busy disk takes. One that sleeps and needs longer to wake up is looked at again when it answers. */
+const answerMsMax = 3000;
 
 /** Half of the threads that Node has for files, so that one dead disk leaves some for all others. */
 const callsAtOnce = 2;

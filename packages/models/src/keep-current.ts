@@ -1,6 +1,6 @@
 import {describeError} from '@hearsay/core';
 import type {Environment} from '@hearsay/core';
-import {hasMoved} from './collect-files.ts';
+import {compareStamps} from './collect-files.ts';
 import type {Collection, PlaceStamps} from './collect-files.ts';
 import {describeFiles} from './describe-files.ts';
 import type {Holding} from './list-models.ts';
@@ -81,8 +81,8 @@ export function startKeeper(
   async function isLookDue(): Promise<boolean> {
     const startMs = clock.monotonicMs();
     if (hasEvent || shelf.isUnsettled() || startMs - lookedAtMs >= rescanMs) return true;
-    const moved = await hasMoved(stamps, signal);
-    comparingMs = clock.monotonicMs() - startMs;
+    const {moved, hung} = await compareStamps(stamps, signal);
+    if (!hung) comparingMs = clock.monotonicMs() - startMs;
     return moved;
   }
 

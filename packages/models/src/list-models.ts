@@ -58,13 +58,15 @@ export function listModels(holdings: Iterable<Holding>, progress: Progress): Lis
   for (const holding of [...holdings].toSorted(compareHoldings)) {
     if (!holding.description) continue;
     const id = problemOf(holding) === undefined ? digestOf(holding) : holding.key;
-    groups.set(id, [...(groups.get(id) ?? []), holding]);
+    const alike = groups.get(id);
+    if (alike === undefined) groups.set(id, [holding]);
+    else alike.push(holding);
   }
   const models: StoredModel[] = [];
   const byDigest = new Map<Digest, StoredModel>();
   for (const [first, ...others] of groups.values()) {
     if (!first) continue;
-    const model = toModel(first, others, progress);
+    const model = others.length === 0 ? toSingleModel(first, progress) : toModel(first, others, progress);
     models.push(model);
     if (model.problem !== undefined) continue;
     byDigest.set(model.digest, model);
@@ -77,7 +79,15 @@ export function problemOf({problem, description}: Holding): string | undefined {
   return problem ?? (description?.kind === 'unusable' ? description.problem : undefined);
 }
 
-function digestOf({key, hashes}: Holding): Digest {
+const digests = new WeakMap<Holding, Digest>();
+
+function digestOf(holding: Holding): Digest {
+  const known = digests.get(holding) ?? computeDigest(holding);
+  digests.set(holding, known);
+  return known;
+}
+
+function computeDigest({key, hashes}: Holding): Digest {
   const known = hashes.filter(hash => hash !== undefined);
   return known.length === hashes.length ? modelDigest(known) : unprovenDigest(key);
 }
@@ -87,6 +97,17 @@ function compareHoldings(a: Holding, b: Holding): number {
   if (a.demo !== b.demo) return a.demo ? 1 : -1;
   if (a.names[0] !== b.names[0]) return a.names[0] < b.names[0] ? -1 : 1;
   return a.files[0].path < b.files[0].path ? -1 : 1;
+}
+
+/** Holdings never change, so what was said of one stays true: lists of ten thousand are made anew at every change. */
+const singles = new WeakMap<Holding, StoredModel>();
+
+function toSingleModel(holding: Holding, progress: Progress): StoredModel {
+  const known = singles.get(holding);
+  if (known !== undefined) return known;
+  const model = toModel(holding, [], progress);
+  if (model.hashed === undefined) singles.set(holding, model);
+  return model;
 }
 
 function toModel(first: Holding, others: readonly Holding[], progress: Progress): StoredModel {

@@ -14,8 +14,10 @@ export function isModelFileName(fileName: string): boolean {
   return /^[^.].*\.gguf$/isu.test(fileName);
 }
 
+export type FileRole = 'model' | 'projector' | 'draft';
+
 /** What a file is by its name: programs that fetch models go by it, and so does llama-server. */
-export function roleOf(fileName: string): 'model' | 'projector' | 'draft' {
+export function roleOf(fileName: string): FileRole {
   if (projectorMark.test(fileName)) return 'projector';
   return /^(?:mtp|eagle3|dflash|dspark)-/iu.test(fileName) ? 'draft' : 'model';
 }

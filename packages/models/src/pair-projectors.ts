@@ -1,7 +1,7 @@
 import {basename, dirname} from 'node:path';
 import type {FileStamp} from './file-stamp.ts';
 import type {FileGroup} from './group-shards.ts';
-import {projectorClues, quantOf, roleOf, withoutQuant} from './model-names.ts';
+import {projectorClues, quantOf, withoutQuant} from './model-names.ts';
 
 /** Precision of projectors, the most wanted first: they are small, and every engine reads half precision. */
 const quantOrder = ['F16', 'BF16', 'Q8_0', 'F32'];
@@ -11,12 +11,15 @@ const quantOrder = ['F16', 'BF16', 'Q8_0', 'F32'];
  * all models of that folder are one model in several quantizations. Nobody guesses between strangers: a projector of
  * another model would stop the engine.
  */
-export function pairProjectors(groups: readonly FileGroup[]): ReadonlyMap<FileGroup, FileStamp> {
+export function pairProjectors(
+  allModels: readonly FileGroup[],
+  allProjectors: readonly FileGroup[],
+): ReadonlyMap<FileGroup, FileStamp> {
   const pairs = new Map<FileGroup, FileStamp>();
-  const folders = Map.groupBy(groups, ({files}) => dirname(files[0].path));
-  for (const inFolder of folders.values()) {
-    const models = inFolder.filter(({files}) => roleOf(basename(files[0].path)) === 'model');
-    const projectors = inFolder.filter(({files}) => roleOf(basename(files[0].path)) === 'projector');
+  const folders = Map.groupBy(allProjectors, folderOf);
+  const modelsByFolder = folders.size === 0 ? new Map<string, FileGroup[]>() : Map.groupBy(allModels, folderOf);
+  for (const [folder, projectors] of folders) {
+    const models = modelsByFolder.get(folder) ?? [];
     const isOneModel = new Set(models.map(baseOf)).size === 1;
     for (const model of models) {
       const named = projectors.filter(projector => isNamedAfter(projector, model));
@@ -27,6 +30,10 @@ export function pairProjectors(groups: readonly FileGroup[]): ReadonlyMap<FileGr
     }
   }
   return pairs;
+}
+
+function folderOf({files: [first]}: FileGroup): string {
+  return dirname(first.path);
 }
 
 function baseOf({name}: FileGroup): string {

@@ -6,6 +6,7 @@ import type {FileStamp} from './file-stamp.ts';
 import {describeMissing, groupShards} from './group-shards.ts';
 import type {FileGroup} from './group-shards.ts';
 import {roleOf} from './model-names.ts';
+import type {FileRole} from './model-names.ts';
 import {foldersTo, hashInLink, hubRepository, nameByRepository, publishedRepository} from './name-files.ts';
 import type {Names} from './name-files.ts';
 import {pairProjectors} from './pair-projectors.ts';
@@ -119,8 +120,10 @@ function toPlaceScan(
   promised: ReadonlyMap<string, string> = new Map(),
 ): PlaceScan {
   const all = groupShards(files);
-  const models = all.filter(({files: [first]}) => roleOf(basename(first.path)) === 'model');
-  const [pairs, names] = [pairProjectors(all), nameGroups(models)];
+  const roles = new Map(all.map(group => [group, roleOf(basename(group.files[0].path))]));
+  const models = all.filter(group => roles.get(group) === 'model');
+  const projectors = all.filter(group => roles.get(group) === 'projector');
+  const [pairs, names] = [pairProjectors(models, projectors), nameGroups(models)];
   const taken = new Set([...pairs.values()].map(({path}) => path));
   const groups = all
     .filter(group => !taken.has(group.files[0].path))
@@ -132,7 +135,7 @@ function toPlaceScan(
         names: names.get(group) ?? [group.name],
         files: [first, ...rest],
         projector,
-        problem: describeRole(group) ?? describeMissing(group),
+        problem: describeRole(roles.get(group)) ?? describeMissing(group),
         promised: withProjector.map(({path}) => promised.get(path)),
         presets: [],
         demo: false,
@@ -141,8 +144,9 @@ function toPlaceScan(
   return {groups, files, folders, problem, cut};
 }
 
-function describeRole({files: [first]}: FileGroup): string | undefined {
-  switch (roleOf(basename(first.path))) {
+function describeRole(role: FileRole | undefined): string | undefined {
+  switch (role) {
+    case undefined:
     case 'model':
       return undefined;
     case 'projector':

@@ -3,8 +3,10 @@ import {Fault} from '@hearsay/core';
 import type {Environment, ModelStore} from '@hearsay/core';
 import {fileCollector} from './collect-files.ts';
 import {openDigestCache} from './digest-cache.ts';
-import {openDoor} from './file-door.ts';
+import {fileDoor} from './file-door.ts';
+import type {FileDoor} from './file-door.ts';
 import {lookAt} from './file-stamp.ts';
+import type {Look} from './file-stamp.ts';
 import {startHashing} from './hash-models.ts';
 import {startKeeper} from './keep-current.ts';
 import {listenerSet} from './listener-set.ts';
@@ -29,15 +31,19 @@ export interface ModelStoreConfig {
  */
 export async function startModelStore(config: ModelStoreConfig, environment: Environment): Promise<ModelStore> {
   const folders = [...new Set(config.folders.map(folder => resolve(folder)))];
-  await Promise.all(folders.map(requireFolder));
-  const places = [...config.stores, ...folders.map(path => ({kind: 'folder', path}) as const)];
+  const closing = new AbortController();
+  const places = [...config.stores, ...folders.map(path => ({kind: 'folder', path}) as const)].map(place => ({
+    place,
+    door: fileDoor(environment.clock, closing.signal),
+  }));
+  const given = places.filter(({place}) => place.kind === 'folder');
+  await Promise.all(given.map(({place, door}) => requireFolder(place.path, door)));
 
   await using opening = new AsyncDisposableStack();
   const listeners = opening.use(listenerSet(environment.clock));
   const cache = opening.use(await openDigestCache(config.digestCacheFile, environment));
   const shelf = new Shelf(cache.get, listeners.changed);
   const hashing = opening.use(startHashing(shelf, cache, environment));
-  const closing = new AbortController();
   const collect = fileCollector({places, demoModel: config.demoModel}, environment, closing.signal);
   const keeper = opening.use(startKeeper(shelf, collect, hashing.wake, environment));
   // First of all when it closes: nobody need wait for a disk that does not answer.
@@ -53,8 +59,13 @@ export async function startModelStore(config: ModelStoreConfig, environment: Env
   };
 }
 
-async function requireFolder(folder: string): Promise<void> {
-  const found = await lookAt(folder, openDoor);
+async function requireFolder(folder: string, door: FileDoor): Promise<void> {
+  let found: Look | undefined;
+  try {
+    found = await lookAt(folder, door);
+  } catch {
+    return; // a drive that is away may come back; until then every look says so
+  }
   if (found?.kind === 'folder') return;
   const what = found ? 'is a file; give the folder that holds it' : 'does not exist; create it or correct the path';
   throw new Fault('BAD_CONFIG', `the model folder ${folder} ${what} (models.folders or --models)`, {details: {folder}});
