@@ -3,6 +3,7 @@ import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import test from 'ava';
 import type {ExecutionContext} from 'ava';
+import {encodeGguf, tensor, text} from '../../../scripts/tiny-models/gguf-writer.ts';
 import {makeTinyModels} from '../../../scripts/make-tiny-models.ts';
 import {describeFiles} from './describe-files.ts';
 import {describeGguf} from './describe-gguf.ts';
@@ -25,7 +26,7 @@ async function describe(...paths: readonly [string, ...string[]]): Promise<Descr
   const [first, ...others] = await Promise.all(paths.map(stampOf));
   if (!first) throw new Error('no file');
   const holding = {files: [first, ...others], projector: undefined, door: openDoor} as const;
-  return describeFiles(holding, new AbortController().signal);
+  return describeFiles(holding, async architecture => architecture !== 'llamo', new AbortController().signal);
 }
 
 async function stampOf(path: string): Promise<FileStamp> {
@@ -82,4 +83,19 @@ test('a file that cannot be read is worth another try, a damaged one is not', as
   const [gone, damaged] = [await describe(join(folder, 'gone.gguf')), await describe(page)];
   t.true(gone.kind === 'unusable' && gone.retry);
   t.true(damaged.kind === 'unusable' && !damaged.retry);
+});
+
+test('a model of an architecture that the engine does not know is unusable, and so is one of none', async t => {
+  const folder = await makeFolder(t);
+  for (const [name, metadata] of [
+    ['llamo', new Map([['general.architecture', text('llamo')]])],
+    ['none', new Map([['general.name', text('none')]])],
+  ] as const) {
+    await writeFile(
+      join(folder, name),
+      encodeGguf({metadata, tensors: [tensor('a', [32], new Float32Array(32), 'F16')]}),
+    );
+  }
+  t.regex(problemIn(await describe(join(folder, 'llamo'))), /unknown architecture 'llamo'/u);
+  t.regex(problemIn(await describe(join(folder, 'none'))), /names no architecture/u);
 });

@@ -21,6 +21,7 @@ const marginBytes = 49 * 1024 * 1024;
  */
 export async function describeFiles(
   {files, projector, door}: Pick<Holding, 'files' | 'projector' | 'door'>,
+  knows: (architecture: string) => Promise<boolean>,
   signal: AbortSignal,
 ): Promise<Description> {
   const [first, ...others] = files;
@@ -40,7 +41,8 @@ export async function describeFiles(
     return {...factsOf(model), kind: 'unusable', problem: 'its projector is none by its header', retry: false};
   }
   const description = senses ? withProjector(model, senses) : model;
-  const problem = findProblem(description, headers, basename(first.path));
+  const problem =
+    findProblem(description, headers, basename(first.path)) ?? (await findUnknown(description.architecture, knows));
   if (problem !== undefined) return {...factsOf(description), kind: 'unusable', problem, retry: false};
   return {...factsOf(description), kind: 'usable'};
 }
@@ -86,6 +88,14 @@ function findProblem(
   // While shards are missing, that is the problem to tell.
   if (weightsBytes === 0 && headers.length === named) return 'it holds no weights, only a vocabulary';
   return undefined;
+}
+
+async function findUnknown(
+  architecture: string,
+  knows: (architecture: string) => Promise<boolean>,
+): Promise<string | undefined> {
+  if (await knows(architecture)) return undefined;
+  return `unknown architecture '${architecture}': the llama-server of this node cannot run it; a newer one may`;
 }
 
 function factsOf(description: GgufDescription): HeaderFacts {

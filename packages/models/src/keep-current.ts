@@ -27,18 +27,20 @@ const startWaitMs = 5000;
 /** Headers read at once: mostly waiting for the disk. */
 const headersAtOnce = 4;
 
+export interface KeeperWays {
+  readonly collect: (signal: AbortSignal) => Promise<Collection>;
+  /** Whether models of an architecture can be run here. */
+  readonly knows: (architecture: string) => Promise<boolean>;
+  readonly onLooked: () => void;
+}
+
 /** Keeps the shelf true to the disk until disposed. */
 export interface Keeper extends AsyncDisposable {
   /** Resolves after the first look, or when it takes too long to wait for. */
   readonly ready: Promise<void>;
 }
 
-export function startKeeper(
-  shelf: Shelf,
-  collect: (signal: AbortSignal) => Promise<Collection>,
-  onLooked: () => void,
-  {clock, log}: Environment,
-): Keeper {
+export function startKeeper(shelf: Shelf, {collect, knows, onLooked}: KeeperWays, {clock, log}: Environment): Keeper {
   const closing = new AbortController();
   const {signal} = closing;
   const watch = watchFolders(noteEvent, log);
@@ -74,7 +76,7 @@ export function startKeeper(
   async function describeEach(waiting: Iterator<Holding> & Iterable<Holding>): Promise<void> {
     for (const holding of waiting) {
       signal.throwIfAborted();
-      shelf.describe(holding, await describeFiles(holding, signal));
+      shelf.describe(holding, await describeFiles(holding, knows, signal));
     }
   }
 

@@ -22,6 +22,8 @@ export interface ModelStoreConfig {
   readonly digestCacheFile: string;
   /** Path of the shipped toy; undefined when it is not to be offered. */
   readonly demoModel: string | undefined;
+  /** Whether models of an architecture can be run here; all unless given. */
+  readonly knowsArchitecture?: ((architecture: string) => Promise<boolean>) | undefined;
 }
 
 /**
@@ -44,8 +46,9 @@ export async function startModelStore(config: ModelStoreConfig, environment: Env
   const cache = opening.use(await openDigestCache(config.digestCacheFile, environment));
   const shelf = new Shelf(cache.get, listeners.changed);
   const hashing = opening.use(startHashing(shelf, cache, environment));
+  const knows = config.knowsArchitecture ?? (async () => true);
   const collect = fileCollector({places, demoModel: config.demoModel}, environment, closing.signal);
-  const keeper = opening.use(startKeeper(shelf, collect, hashing.wake, environment));
+  const keeper = opening.use(startKeeper(shelf, {collect, knows, onLooked: hashing.wake}, environment));
   // First of all when it closes: nobody need wait for a disk that does not answer.
   opening.defer(() => closing.abort(new Error('the model store is closing')));
   await keeper.ready;
