@@ -1,9 +1,11 @@
 import {isAbsolute, join, resolve} from 'node:path';
 import type {LogLevel} from '@hearsay/core';
 import {Fault} from '@hearsay/core';
+import type {StorePlace} from '@hearsay/models';
 import {defaultGatewayPort, defaultMeshPort, ollamaPort} from './addresses.ts';
 import {isSettingKey, judgeSettings, settingFacts, settingKeys} from './settings.ts';
 import type {RawSettings, SettingKey, Settings} from './settings.ts';
+import {storeNames, storePlaces} from './store-places.ts';
 import {suggest} from './suggest.ts';
 import type {Variables} from './system.ts';
 
@@ -28,7 +30,14 @@ export interface Config {
     readonly tls: {readonly certFile: string; readonly keyFile: string} | undefined;
   };
   readonly mesh: {readonly name: string; readonly port: number; readonly peers: readonly string[]};
-  readonly models: {readonly folders: readonly string[]; readonly demo: boolean};
+  readonly models: {
+    readonly folders: readonly string[];
+    /** Stores of other programs, and our own. */
+    readonly stores: readonly StorePlace[];
+    /** What this node calls models, and what is meant. */
+    readonly aliases: Readonly<Record<string, string>>;
+    readonly demo: boolean;
+  };
   readonly engine: {
     /** undefined: find one, or install one. */
     readonly path: string | undefined;
@@ -54,6 +63,9 @@ export interface Surroundings {
   readonly machine: string;
   /** The data folder when nothing says otherwise. */
   readonly dataFolder: string;
+  /** Of the environment, for what other programs keep where. */
+  readonly variables: Variables;
+  readonly platform: NodeJS.Platform;
 }
 
 /** Settings of the environment. An empty variable counts as none, except that an empty list is a list. */
@@ -73,6 +85,7 @@ const listKeys: ReadonlySet<SettingKey> = new Set([
   'gateway.aliases',
   'mesh.peers',
   'models.folders',
+  'models.stores',
   'engine.extra_args',
 ]);
 
@@ -93,9 +106,10 @@ export function settingsOfTable(toml: Readonly<Record<string, unknown>>, file: s
  */
 export function toConfig(sources: readonly SettingsSource[], surroundings: Surroundings): Config {
   const settings: Settings = Object.assign({}, ...sources.toReversed().map(source => judge(source, surroundings.home)));
+  const dataFolder = settings.data_dir ?? surroundings.dataFolder;
   return {
     name: settings.name ?? surroundings.machine,
-    dataFolder: settings.data_dir ?? surroundings.dataFolder,
+    dataFolder,
     logLevel: settings.log_level ?? 'info',
     gateway: {
       host: settings['gateway.host'] ?? '127.0.0.1',
@@ -115,7 +129,15 @@ export function toConfig(sources: readonly SettingsSource[], surroundings: Surro
       port: settings['mesh.port'] ?? defaultMeshPort,
       peers: settings['mesh.peers'] ?? [],
     },
-    models: {folders: settings['models.folders'] ?? [], demo: settings['models.demo'] ?? true},
+    models: {
+      folders: settings['models.folders'] ?? [],
+      stores: [
+        {kind: 'hearsay', path: join(dataFolder, 'models')},
+        ...storePlaces(settings['models.stores'] ?? storeNames, surroundings),
+      ],
+      aliases: settings['models.aliases'] ?? {},
+      demo: settings['models.demo'] ?? true,
+    },
     engine: {
       path: settings['engine.path'],
       slots: settings['engine.slots'] ?? 4,
@@ -146,14 +168,15 @@ function judge({where, settings, folder}: SettingsSource, home: string): Setting
 }
 
 function withPaths(settings: Settings, path: (text: string) => string): Settings {
-  const {data_dir: data, 'models.folders': folders, 'engine.path': engine} = settings;
   const {'gateway.tls_cert': certificate, 'gateway.tls_key': key} = settings;
+  const {data_dir: data, 'models.folders': folders, 'models.stores': stores, 'engine.path': engine} = settings;
   return {
     ...settings,
     ...(data !== undefined && {data_dir: path(data)}),
     ...(certificate !== undefined && {'gateway.tls_cert': path(certificate)}),
     ...(key !== undefined && {'gateway.tls_key': path(key)}),
     ...(folders !== undefined && {'models.folders': folders.map(path)}),
+    ...(stores !== undefined && {'models.stores': stores.map(store => store.replace(/(?<==).+/u, path))}),
     // A bare word is a command for PATH.
     ...(engine !== undefined && {'engine.path': /[\\/]/u.test(engine) ? path(engine) : engine}),
   };

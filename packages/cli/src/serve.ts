@@ -2,7 +2,7 @@ import {join} from 'node:path';
 import {networkInterfaces} from 'node:os';
 import {joinCluster} from '@hearsay/cluster';
 import type {Cluster, EngineHost, Environment, Mesh, StatusReport} from '@hearsay/core';
-import {startEngineHost} from '@hearsay/engine';
+import {knownArchitectures, startEngineHost} from '@hearsay/engine';
 import type {Engine} from '@hearsay/engine';
 import {startGateway} from '@hearsay/gateway';
 import {startMesh} from '@hearsay/mesh';
@@ -43,18 +43,20 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
   await using stack = new AsyncDisposableStack();
   const lock = stack.use(await lockDataFolder(config.dataFolder));
   const boot = await nextBoot(config.dataFolder, clock);
+  const wish = {...options, path: config.engine.path, searchPath: options.variables['PATH'] ?? ''};
+  const engine = await provideEngine(wish, deps, stop);
   const models = stack.use(
     await startModelStore(
       {
         folders: config.models.folders,
+        stores: config.models.stores,
         digestCacheFile: inData('digests.json'),
+        knowsArchitecture: typeof engine === 'string' ? undefined : knownArchitectures(engine.command),
         demoModel: config.models.demo ? demoModelPath : undefined,
       },
       deps,
     ),
   );
-  const wish = {...options, path: config.engine.path, searchPath: options.variables['PATH'] ?? ''};
-  const engine = await provideEngine(wish, deps, stop);
   const {path: _, ...engineConfig} = config.engine;
   const engines = stack.use(
     await startEngineHost(
@@ -83,7 +85,10 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
   );
   stop.throwIfAborted();
   const cluster = stack.use(
-    await joinCluster({nodeName: config.name, version, boot}, {...deps, mesh, engines, models}),
+    await joinCluster(
+      {nodeName: config.name, version, boot, aliases: new Map(Object.entries(config.models.aliases))},
+      {...deps, mesh, engines, models},
+    ),
   );
   const status = (): StatusReport => ({
     ...reportStatus({config, mesh, engines, cluster}),

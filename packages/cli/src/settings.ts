@@ -1,7 +1,7 @@
 import {z} from 'zod';
 import type {LogLevel} from '@hearsay/core';
 import {bodyBytesMax} from '@hearsay/core';
-import {duration, list, name, pairs, path, wholeNumber, yesOrNo} from './setting-kinds.ts';
+import {aliases, duration, list, name, pairs, path, stores, wholeNumber, yesOrNo} from './setting-kinds.ts';
 
 /**
  * Every setting by its key in the config file: what it may be. The manual and the error messages are made from this
@@ -26,6 +26,8 @@ const schemas = {
   'mesh.port': wholeNumber(0, 65_535),
   'mesh.peers': list('a list of addresses'),
   'models.folders': list('a list of folders'),
+  'models.stores': stores(),
+  'models.aliases': aliases(),
   'models.demo': yesOrNo(),
   'engine.path': path(),
   'engine.slots': wholeNumber(1, 256),
@@ -55,6 +57,8 @@ export interface Settings {
   readonly 'mesh.port'?: number | undefined;
   readonly 'mesh.peers'?: readonly string[] | undefined;
   readonly 'models.folders'?: readonly string[] | undefined;
+  readonly 'models.stores'?: readonly string[] | undefined;
+  readonly 'models.aliases'?: Readonly<Record<string, string>> | undefined;
   readonly 'models.demo'?: boolean | undefined;
   readonly 'engine.path'?: string | undefined;
   readonly 'engine.slots'?: number | undefined;
@@ -216,6 +220,25 @@ export const settingFacts: Readonly<Record<SettingKey, SettingFacts>> = {
     otherwise: 'none',
     example: '["~/models"]',
     about: 'Folders with `.gguf` files. They are read where they lie and never changed.',
+  },
+  'models.stores': {
+    variable: 'HEARSAY_STORES',
+    flag: undefined,
+    otherwise: '`["huggingface", "ollama", "lmstudio", "llama.cpp"]`',
+    example: '["huggingface", "ollama=/srv/ollama/models"]',
+    about:
+      'Programs whose models are offered too, read where they lie: in the folders that these programs use and that their ' +
+      'own variables (`HF_HOME`, `HF_HUB_CACHE`, `OLLAMA_MODELS`, `LLAMA_CACHE`) say, or in the folder after `=`. `[]` leaves ' +
+      'all of them out.',
+  },
+  'models.aliases': {
+    variable: 'HEARSAY_ALIASES',
+    flag: undefined,
+    otherwise: 'none',
+    example: '{"gpt-4o" = "unsloth/Qwen3-8B-GGUF:Q4_K_M"}',
+    about:
+      'Further names for models, for requests that enter at this node: an alias and what it means, a name in any form that ' +
+      'a request may use. In the environment: `ALIAS=NAME,…`. An alias goes before a model of the same name.',
   },
   'models.demo': {
     variable: 'HEARSAY_DEMO',

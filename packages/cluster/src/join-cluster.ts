@@ -1,4 +1,4 @@
-import {candidatesFor, describeError, Fault, formatPolicy, rank, resolveModel} from '@hearsay/core';
+import {candidatesFor, describeError, Fault, formatPolicy, rank, resolveModel, toNamedModel} from '@hearsay/core';
 import type {
   Answer,
   ClientRequest,
@@ -9,7 +9,7 @@ import type {
   ModelStore,
   NamedModel,
 } from '@hearsay/core';
-import type {Resolution} from '@hearsay/core';
+import type {Aliases, Resolution} from '@hearsay/core';
 import {startAnnouncer} from './announcer.ts';
 import {dispatch} from './dispatch.ts';
 import type {DispatchDeps} from './dispatch.ts';
@@ -24,6 +24,8 @@ export interface ClusterConfig {
   readonly version: string;
   /** Greater than at every start before; kept beside the node's key. */
   readonly boot: number;
+  /** What this node calls models, and what is meant. */
+  readonly aliases?: Aliases;
 }
 
 export interface ClusterDeps extends Environment {
@@ -59,7 +61,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     },
   });
 
-  const reportDeps = {keeper, announcer, deps};
+  const reportDeps = {keeper, announcer, deps, aliases: config.aliases ?? new Map<string, string>()};
   const deciding: DispatchDeps = {
     rank(request, digests, tried) {
       const {needs, policy} = request;
@@ -94,7 +96,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
 
   async function resolve(asked: string, signal: AbortSignal): Promise<Resolution> {
     for (;;) {
-      const resolution = resolveModel(asked, known());
+      const resolution = resolveModel(asked, known(), config.aliases);
       const settlesInMs = startedAtMs + settlingMs - clock.monotonicMs();
       if (resolution.kind === 'found' || settlesInMs <= 0) return resolution;
       await keeper.changed(AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(settlesInMs))]));
@@ -137,7 +139,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     nodes: () => reportNodes(reportDeps),
     inFlight: () => inFlight,
     async stop(name) {
-      const resolution = resolveModel(name, known());
+      const resolution = resolveModel(name, known(), config.aliases);
       if (resolution.kind !== 'found') throw notFound(name, resolution);
       const running = engines.engines().find(({model}) => resolution.digests.includes(model.digest));
       if (!running) return false;
@@ -152,15 +154,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
 }
 
 function namedModels(reports: ReturnType<typeof reportModels>): readonly NamedModel[] {
-  return reports
-    .filter(({problem}) => problem === undefined)
-    .map(({digest, names, name, demo, nodes}) => ({
-      digest,
-      names: [name, ...names.filter(other => other !== name)],
-      demo,
-      local: nodes.some(node => node.local),
-      holders: nodes.length,
-    }));
+  return reports.filter(({problem}) => problem === undefined).map(toNamedModel);
 }
 
 function notFound(asked: string, resolution: Exclude<Resolution, {kind: 'found'}>): Fault {

@@ -10,3 +10,4 @@ export {formatProgress, installEngine} from './install-engine.ts';
 export type {InstallProgress} from './install-engine.ts';
 export {startEngineHost} from './start-engine-host.ts';
 export type {EngineHostConfig} from './start-engine-host.ts';
+export {knownArchitectures} from './known-architectures.ts';

@@ -1,4 +1,4 @@
-import {resolveModel} from '@hearsay/core';
+import {resolveModel, toNamedModel} from '@hearsay/core';
 import type {ModelReport, Resolution} from '@hearsay/core';
 import {namedAliases} from './aliases.ts';
 import type {Aliases} from './aliases.ts';
@@ -35,11 +35,7 @@ export function modelNamed(asked: string, models: readonly ModelReport[]): Model
 }
 
 function resolve(asked: string, models: readonly ModelReport[]): Resolution {
-  const named = usable(models).map(({digest, name, names, demo, nodes}) => {
-    const all = [name, ...names] as const;
-    return {digest, names: all, demo, local: nodes.some(({local}) => local), holders: nodes.length};
-  });
-  return resolveModel(asked, named);
+  return resolveModel(asked, usable(models).map(toNamedModel));
 }
 
 function reportOf(resolution: Resolution, models: readonly ModelReport[]): ModelReport | undefined {

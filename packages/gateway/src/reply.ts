@@ -29,12 +29,24 @@ export function runHeaders(run: RunFacts): Readonly<Record<string, string>> {
   };
 }
 
-/** Names of nodes may be in any script, headers may not. */
+/** Names of nodes may be in any script, headers may not: other letters are written as in a URL, `K%C3%BCche`. */
 function headerText(text: string): string {
   return text
+    .toWellFormed()
     .slice(0, headerTextMax)
-    .replaceAll(/[^\x20-\x7e]/gu, '?')
+    .toWellFormed()
+    .replaceAll(/[^\x20-\x24\x26-\x7e]/gu, encodeURIComponent)
     .trim();
+}
+
+/** What a header says: clients send other letters as they are, in UTF-8, or as in a URL. */
+export function textOfHeader(value: string): string {
+  try {
+    const text = new TextDecoder('utf-8', {fatal: true}).decode(Buffer.from(value, 'latin1'));
+    return decodeURIComponent(text);
+  } catch {
+    return value; // neither: then it is meant as it stands
+  }
 }
 
 /** The answer stopped before it was whole, and nobody said why. */

@@ -10,7 +10,7 @@ import type {Call, Immediate, Operation} from './operation.ts';
 import {isProblem, problemFrom, sendJson, sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
 import {readBody} from './read-body.ts';
-import {runHeaders} from './reply.ts';
+import {runHeaders, textOfHeader} from './reply.ts';
 import {contentTypeOf, headerOf} from './request-headers.ts';
 import {problemFromUpstream} from './upstream-problem.ts';
 
@@ -42,9 +42,10 @@ async function readCall(
 ): Promise<Call | Immediate | Problem> {
   const bytes = await readBody(request, service);
   if (isProblem(bytes)) return bytes;
+  const policy = headerOf(request, 'x-hearsay-policy');
   const call = operation.read(bytes, {
     id,
-    policy: headerOf(request, 'x-hearsay-policy'),
+    policy: policy === undefined ? undefined : textOfHeader(policy),
     traceparent: headerOf(request, 'traceparent'),
     contentType: contentTypeOf(request),
   });
