@@ -26,6 +26,9 @@ type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 /** Lines of stderr kept as the reason of a failure (R87). */
 const stderrLinesMax = 20;
 
+/** What llama-server in child mode understands as "end in order". Other programs see the end of their stdin. */
+const goCommand = 'cmd_router_to_child:exit\n';
+
 /** How long an exit waits for its last lines: a grandchild that keeps stderr open must not keep the exit secret. */
 const lastLinesWithinMs = 500;
 
@@ -49,7 +52,7 @@ export class EngineProcess {
       stdio: ['pipe', 'pipe', 'pipe'],
       windowsHide: true,
     });
-    this.#child.stdin.on('error', () => {}); // nothing is written: the pipe only has to be open as long as we live
+    this.#child.stdin.on('error', () => {}); // it may be gone before it reads the one line that we ever write
     this.#child.stderr.on('data', (bytes: Uint8Array) => this.#stderr.push(bytes));
     this.#child.stdout.on('data', readyLine(options.saysReady));
     this.exited = this.#live();
@@ -72,7 +75,20 @@ export class EngineProcess {
       });
   }
 
-  signal(name: 'SIGTERM' | 'SIGKILL'): void {
+  /**
+   * Asks it to go. SIGTERM alone is not enough for a llama-server in child mode: its thread that reads stdin is waited
+   * for at the end, and it reads until a line or the end of the pipe comes.
+   */
+  terminate(): void {
+    this.#signal('SIGTERM');
+    this.#child.stdin.end(goCommand);
+  }
+
+  kill(): void {
+    this.#signal('SIGKILL');
+  }
+
+  #signal(name: 'SIGTERM' | 'SIGKILL'): void {
     if (this.pid !== undefined && !this.#isOver) signalGroup(this.pid, name);
   }
 

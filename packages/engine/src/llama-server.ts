@@ -83,11 +83,11 @@ export class LlamaServer {
   terminate(reason: string): void {
     this.#stopReason ??= reason;
     this.#client?.destroy();
-    this.#process?.signal('SIGTERM');
+    this.#process?.terminate();
   }
 
   kill(): void {
-    this.#process?.signal('SIGKILL');
+    this.#process?.kill();
   }
 
   async #live(model: StoredModel, settings: EngineSettings): Promise<EngineExit> {
