@@ -29,6 +29,10 @@ export interface Config {
     readonly slots: number;
     readonly contextMax: number;
     readonly keepAliveMs: number;
+    readonly keepAliveMsMin: number;
+    readonly keepAliveMsMax: number;
+    readonly preload: readonly string[];
+    readonly remoteControl: boolean;
     readonly threads: number | undefined;
     readonly extraArguments: readonly string[];
   };
@@ -65,6 +69,7 @@ const listKeys: ReadonlySet<SettingKey> = new Set([
   'gateway.cors_origins',
   'mesh.peers',
   'models.folders',
+  'engine.preload',
   'engine.extra_args',
 ]);
 
@@ -108,6 +113,10 @@ export function toConfig(sources: readonly SettingsSource[], surroundings: Surro
       slots: settings['engine.slots'] ?? 4,
       contextMax: settings['engine.context'] ?? 8192,
       keepAliveMs: settings['engine.keep_alive'] ?? 5 * 60_000,
+      keepAliveMsMin: settings['engine.keep_alive_min'] ?? 0,
+      keepAliveMsMax: settings['engine.keep_alive_max'] ?? Infinity,
+      preload: settings['engine.preload'] ?? [],
+      remoteControl: settings['engine.remote_control'] ?? true,
       threads: settings['engine.threads'],
       extraArguments: settings['engine.extra_args'] ?? [],
     },

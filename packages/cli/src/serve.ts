@@ -55,13 +55,14 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
   );
   const wish = {...options, path: config.engine.path, searchPath: options.variables['PATH'] ?? ''};
   const engine = await provideEngine(wish, deps, stop);
-  const {path: _, ...engineConfig} = config.engine;
+  const {path: _, preload, remoteControl, ...engineConfig} = config.engine;
   const engines = stack.use(
     await startEngineHost(
       {
         ...engineConfig,
         engine: describedEngine(engine),
         runFolder: inData('run'),
+        loadTimesFile: inData('load-times.json'),
         cacheRamMiB: 0,
         environment: options.variables,
       },
@@ -83,7 +84,10 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
   );
   stop.throwIfAborted();
   const cluster = stack.use(
-    await joinCluster({nodeName: config.name, version, boot}, {...deps, mesh, engines, models}),
+    await joinCluster(
+      {nodeName: config.name, version, boot, preload, takesWishes: remoteControl},
+      {...deps, mesh, engines, models},
+    ),
   );
   const status = (): StatusReport => ({
     ...reportStatus({config, mesh, engines, cluster}),

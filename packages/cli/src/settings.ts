@@ -1,7 +1,6 @@
 import {z} from 'zod';
 import type {LogLevel} from '@hearsay/core';
-import {isKnownNodeText} from '@hearsay/core';
-import {parseDuration} from './duration.ts';
+import {duration, list, name, path, wholeNumber, yesOrNo} from './setting-kinds.ts';
 
 /**
  * Every setting by its key in the config file: what it may be. The manual and the error messages are made from this
@@ -25,6 +24,10 @@ const schemas = {
   'engine.slots': wholeNumber(1, 256),
   'engine.context': wholeNumber(128, 10_000_000),
   'engine.keep_alive': duration(),
+  'engine.keep_alive_min': duration(),
+  'engine.keep_alive_max': duration(),
+  'engine.preload': list('a list of models'),
+  'engine.remote_control': yesOrNo(),
   'engine.threads': wholeNumber(1, 1024),
   'engine.extra_args': list('a list of arguments'),
 } satisfies Record<SettingKey, z.ZodType>;
@@ -48,6 +51,10 @@ export interface Settings {
   readonly 'engine.slots'?: number | undefined;
   readonly 'engine.context'?: number | undefined;
   readonly 'engine.keep_alive'?: number | undefined;
+  readonly 'engine.keep_alive_min'?: number | undefined;
+  readonly 'engine.keep_alive_max'?: number | undefined;
+  readonly 'engine.preload'?: readonly string[] | undefined;
+  readonly 'engine.remote_control'?: boolean | undefined;
   readonly 'engine.threads'?: number | undefined;
   readonly 'engine.extra_args'?: readonly string[] | undefined;
 }
@@ -193,6 +200,34 @@ export const settingFacts: Readonly<Record<SettingKey, SettingFacts>> = {
     about:
       'How long a model stays loaded without requests: `5m`, `1h30m`, `300` (seconds), `0` (not at all), `-1` (for ever).',
   },
+  'engine.keep_alive_min': {
+    variable: 'HEARSAY_KEEP_ALIVE_MIN',
+    flag: undefined,
+    otherwise: '`0`',
+    example: '"0"',
+    about: 'The least that a request can ask for with `keep_alive`; less counts as this.',
+  },
+  'engine.keep_alive_max': {
+    variable: 'HEARSAY_KEEP_ALIVE_MAX',
+    flag: undefined,
+    otherwise: '`-1` (no limit)',
+    example: '"1h"',
+    about: 'The most that a request can ask for with `keep_alive`, also one of another node; more counts as this.',
+  },
+  'engine.preload': {
+    variable: 'HEARSAY_PRELOAD',
+    flag: undefined,
+    otherwise: 'none',
+    example: '["qwen3:4b"]',
+    about: 'Models that this node loads at its start and keeps loaded. Other nodes do not load them for that.',
+  },
+  'engine.remote_control': {
+    variable: 'HEARSAY_REMOTE_CONTROL',
+    flag: undefined,
+    otherwise: '`true`',
+    example: 'true',
+    about: 'Whether other nodes of the mesh may load and stop models here and read the logs of engines.',
+  },
   'engine.threads': {
     variable: 'HEARSAY_THREADS',
     flag: undefined,
@@ -229,39 +264,4 @@ export function judgeSettings(raw: RawSettings): Judged {
     typeof key === 'string' && isSettingKey(key) ? [{key, must: message}] : [],
   );
   return {kind: 'bad', problems};
-}
-
-function name() {
-  const must = 'a name of at most 200 characters without comma and equals sign';
-  return z.string({error: must}).refine(isKnownNodeText, {error: must});
-}
-
-function path() {
-  return z.string({error: 'a path'}).min(1, {error: 'a path'});
-}
-
-function wholeNumber(min: number, max: number) {
-  const must = `a whole number from ${min} to ${max}`;
-  const digits = z.string().regex(/^\d+$/u).transform(Number);
-  return z.union([z.int(), digits], {error: must}).refine(value => value >= min && value <= max, {error: must});
-}
-
-function yesOrNo() {
-  const word = z.enum(['true', 'false', 'yes', 'no', '1', '0']).transform(text => ['true', 'yes', '1'].includes(text));
-  return z.union([z.boolean(), word], {error: 'true or false'});
-}
-
-function list(must: string) {
-  const separated = z.string().transform(text => text.split(',').map(part => part.trim()));
-  return z.union([z.array(z.string()), separated], {error: must}).transform(parts => parts.filter(part => part !== ''));
-}
-
-function duration() {
-  const must = 'a duration such as 5m, 300 (seconds), 0 or -1 (for ever)';
-  return z.union([z.number(), z.string()], {error: must}).transform((value, context) => {
-    const ms = parseDuration(value);
-    if (ms !== undefined) return ms;
-    context.addIssue({code: 'custom', message: must});
-    return z.NEVER;
-  });
 }

@@ -144,7 +144,7 @@ class Search {
   }
 
   #workRequest(node: Ranked, force: boolean): WorkRequest {
-    const {id, endpoint, needs, policy, body, traceparent} = this.#request;
+    const {id, endpoint, needs, policy, body, traceparent, keepAliveMs} = this.#request;
     return {
       request: id,
       attempt: this.#attempt,
@@ -158,6 +158,7 @@ class Search {
       waitEstimateMs: node.waitMs,
       force,
       traceparent,
+      ...(keepAliveMs === undefined ? {} : {keepAliveMs}),
     };
   }
 

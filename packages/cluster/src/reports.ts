@@ -80,6 +80,8 @@ export function reportEngines(reportDeps: ReportDeps): readonly EngineReport[] {
         busy: engine.busy,
         queued: engine.queued,
         failure: engine.failure,
+        loadedShare: engine.loading?.share,
+        loadingSecondsLeft: engine.loading && engine.loading.remainingMs / 1000,
       };
     });
   const others = askable(reportDeps).flatMap(known =>
@@ -106,6 +108,7 @@ export function reportEngines(reportDeps: ReportDeps): readonly EngineReport[] {
       busy: engine.busy,
       queued: engine.queued,
       failure: undefined,
+      loadingSecondsLeft: engine.readiness === 'loading' ? engine.waitMs / 1000 : undefined,
     };
   }
 }

@@ -4,8 +4,13 @@
  * state.
  */
 export type {Answer, ClientRequest, Cluster, EngineReport, ModelReport} from './cluster-port.ts';
+export type {ControlCommand, ControlOutcome} from './cluster-port.ts';
+export {controlBytesMax, decodeControl, decodeControlAnswer, encodeControl, encodeControlAnswer} from './control.ts';
+export {logLineLengthMax, logPageLinesMax} from './control.ts';
+export type {ControlAnswer, ControlRequest, EngineDetails, LogPage} from './control.ts';
 export type {NodeReport, RunFacts, StatusReport} from './cluster-port.ts';
 export type {EngineHost, EngineSnapshot, EngineStateName, Reservation} from './engine-port.ts';
+export type {LoadWish, ReserveOptions} from './engine-port.ts';
 export {stepEngine} from './engine-state.ts';
 export type {EngineEffect, EngineEvent, EnginePolicy, EngineState, EngineStep} from './engine-state.ts';
 export type {Clock, Environment, Log, LogLevel, Random} from './environment.ts';
@@ -14,6 +19,8 @@ export type {FaultCode, FaultOptions} from './fault.ts';
 export {hexFrom, isDigest, isNodeId, isProven, isRequestId, newRequestId} from './ids.ts';
 export {shortDigest, shortNode, toDigest, toNodeId} from './ids.ts';
 export type {Digest, NodeId, RequestId} from './ids.ts';
+export {nextKeepAlive, parseKeepAlive} from './keep-alive.ts';
+export type {KeepAlive, KeepAliveLimits} from './keep-alive.ts';
 export * from './limits.ts';
 export type {AgedRecord, Link, Mesh, MeshHandlers, Verdict} from './mesh-port.ts';
 export type {Capability, ModelFacts, ModelStore, StoredModel} from './model.ts';

@@ -99,6 +99,7 @@ const offer = z
     w: whole,
     f: z.boolean(),
     c: text(64).optional(),
+    k: z.int().min(-1).optional(),
   })
   .transform((o): WorkRequest => ({
     request: o.r,
@@ -113,6 +114,7 @@ const offer = z
     waitEstimateMs: o.w,
     force: o.f,
     traceparent: o.c,
+    ...(o.k === undefined ? {} : {keepAliveMs: o.k < 0 ? Infinity : o.k}),
   }));
 
 /** The stream header. Only proven digests may leave this machine. */
@@ -133,7 +135,13 @@ export function encodeOffer(request: WorkRequest): Uint8Array {
     w: Math.round(request.waitEstimateMs),
     f: request.force,
     ...(request.traceparent === undefined ? {} : {c: request.traceparent}),
+    ...(request.keepAliveMs === undefined ? {} : {k: keepAliveOnWire(request.keepAliveMs)}),
   });
+}
+
+/** CBOR without infinities: -1 is for ever. */
+function keepAliveOnWire(ms: number): number {
+  return ms === Infinity ? -1 : Math.round(ms);
 }
 
 export function decodeOffer(data: Uint8Array): WorkRequest {

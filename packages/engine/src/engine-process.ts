@@ -3,8 +3,11 @@ import type {ChildProcessByStdio} from 'node:child_process';
 import type {Readable, Writable} from 'node:stream';
 import {describeError} from '@hearsay/core';
 import type {Environment} from '@hearsay/core';
-import {judgeExit} from './judge-exit.ts';
+import {judgeExit, withoutFolders} from './judge-exit.ts';
 import type {EngineExit} from './judge-exit.ts';
+import {readProgress} from './load-progress.ts';
+import type {LoadProgress} from './load-progress.ts';
+import {MemoryKills} from './memory-kills.ts';
 import {removePidFile, writePidFile} from './pid-files.ts';
 import {signalGroup} from './signal-group.ts';
 import {TextTail} from './text-tail.ts';
@@ -17,8 +20,10 @@ export interface ProcessOptions {
   /** Paths that must not appear in the reason of its end. */
   readonly files: readonly string[];
   readonly runFolder: string;
-  /** The process says by itself that it is ready. Only a hint: llama-server may stop to say it. */
-  readonly saysReady: () => void;
+  /** The process says by itself how far it is. Only a hint: llama-server may stop to say it. */
+  readonly says: (progress: LoadProgress) => void;
+  /** Takes every line of stderr, with paths cut to file names. */
+  readonly log: (line: string) => void;
 }
 
 type Child = ChildProcessByStdio<Writable, Readable, Readable>;
@@ -39,13 +44,15 @@ export class EngineProcess {
   readonly #options: ProcessOptions;
   readonly #environment: Environment;
   readonly #child: Child;
-  readonly #stderr = new TextTail(stderrLinesMax);
+  readonly #memoryKills = new MemoryKills();
+  readonly #stderr: TextTail;
   #isOver = false;
   #noted: Promise<void> = Promise.resolve();
 
   constructor(options: ProcessOptions, environment: Environment) {
     this.#options = options;
     this.#environment = environment;
+    this.#stderr = new TextTail(stderrLinesMax, line => options.log(withoutFolders(line, options.files)));
     this.#child = spawn(options.command, options.arguments, {
       env: options.variables,
       detached: true, // its own process group; as a child it is still ours
@@ -54,7 +61,7 @@ export class EngineProcess {
     });
     this.#child.stdin.on('error', () => {}); // it may be gone before it reads the one line that we ever write
     this.#child.stderr.on('data', (bytes: Uint8Array) => this.#stderr.push(bytes));
-    this.#child.stdout.on('data', readyLine(options.saysReady));
+    this.#child.stdout.on('data', progressLines(options.says));
     this.exited = this.#live();
     this.note();
   }
@@ -100,7 +107,8 @@ export class EngineProcess {
     await within(this.#environment.clock, lastLinesWithinMs, closed);
     await this.#noted;
     if (this.pid !== undefined) await removePidFile(this.#options.runFolder, this.pid);
-    return judgeExit({...status, lines: this.#stderr.lines(), files: this.#options.files});
+    const outOfMemory = await this.#memoryKills.haveGrown();
+    return judgeExit({...status, outOfMemory, lines: this.#stderr.lines(), files: this.#options.files});
   }
 }
 
@@ -128,11 +136,11 @@ function judgeStart(command: string, error: Error): EngineExit {
   };
 }
 
-/** Finds the line by which llama-server in child mode says so on stdout. */
-function readyLine(found: () => void): (bytes: Uint8Array) => void {
-  const tail = new TextTail(1);
-  return bytes => {
-    tail.push(bytes);
-    if (tail.lines().some(line => line.startsWith('cmd_child_to_router:state:{"state":"ready"'))) found();
-  };
+/** Finds the lines by which llama-server in child mode tells on stdout how far it is. */
+function progressLines(tell: (progress: LoadProgress) => void): (bytes: Uint8Array) => void {
+  const tail = new TextTail(1, line => {
+    const progress = readProgress(line);
+    if (progress !== undefined) tell(progress);
+  });
+  return bytes => tail.push(bytes);
 }

@@ -8,7 +8,11 @@ export interface Call {
   readonly response: Promise<WorkResponse>;
   /** Resolves when nothing of the call is under way any more: the answer is whole, or its socket is closed. */
   closed(): Promise<void>;
+  /** Where it is: without an answer yet, with one that runs, read to the end, or cut before that. */
+  state(): CallState;
 }
+
+type CallState = 'sent' | 'running' | 'whole' | 'cut';
 
 export interface LlamaClientOptions {
   readonly port: number;
@@ -29,6 +33,7 @@ interface Exchange {
   readonly request: ClientRequest;
   readonly head: Promise<IncomingMessage>;
   readonly closed: Promise<void>;
+  readonly state: () => CallState;
 }
 
 /**
@@ -39,6 +44,7 @@ export class LlamaClient {
   readonly #options: LlamaClientOptions;
   readonly #agent = new Agent({keepAlive: true});
   readonly #stopped = new AbortController();
+  #received = 0;
 
   constructor(options: LlamaClientOptions) {
     this.#options = options;
@@ -62,7 +68,13 @@ export class LlamaClient {
         await head.catch(() => undefined);
         await exchange.closed;
       },
+      state: () => exchange.state(),
     };
+  }
+
+  /** Grows with every piece of an answer that is read. */
+  get received(): number {
+    return this.#received;
   }
 
   /** The status of a GET; undefined when nobody answered within the signal's time. */
@@ -73,6 +85,17 @@ export class LlamaClient {
       return response.statusCode;
     } catch {
       return undefined; // not listening yet, or gone; the process itself tells which
+    }
+  }
+
+  /** The JSON of a GET; undefined when nobody answered with one within the signal's time. */
+  async json(path: string, signal: AbortSignal): Promise<unknown> {
+    try {
+      const response = await this.#send({path}, signal).head;
+      if (response.statusCode !== 200) return void response.resume();
+      return JSON.parse(Buffer.concat(await Array.fromAsync<Buffer>(response)).toString());
+    } catch {
+      return undefined; // gone, too slow, or no JSON
     }
   }
 
@@ -101,6 +124,7 @@ export class LlamaClient {
     try {
       for await (const chunk of response) {
         const bytes: Uint8Array = chunk;
+        this.#received += 1;
         yield bytes;
       }
     } catch (cause) {
@@ -123,24 +147,32 @@ export class LlamaClient {
     const head = Promise.withResolvers<IncomingMessage>();
     const closed = Promise.withResolvers<void>();
     let response: IncomingMessage | undefined;
+    let isClosed = false;
+    const state = (): CallState => {
+      if (response?.complete === true) return 'whole';
+      if (isClosed) return 'cut';
+      return response === undefined ? 'sent' : 'running';
+    };
     // The response is destroyed where there is one: destroying only the request would let the rest of it be read first.
     const cut = (): void => void (response ?? request).destroy(new Error('the call was ended'));
     const signals = [signal, this.#stopped.signal];
     for (const each of signals) each.addEventListener('abort', cut, {once: true});
     request.on('response', message => {
       response = message;
+      this.#received += 1;
       message.on('error', () => {}); // whoever reads the body gets it too; if nobody reads, it must not end the daemon
       head.resolve(message);
     });
     request.on('error', error => head.reject(error));
     request.on('close', () => {
+      isClosed = true;
       for (const each of signals) each.removeEventListener('abort', cut);
       head.reject(new Error('the connection was closed'));
       closed.resolve();
     });
     if (this.#isOver(signal)) cut();
     request.end(body);
-    return {request, head: head.promise, closed: closed.promise};
+    return {request, head: head.promise, closed: closed.promise, state};
   }
 
   #isOver(signal: AbortSignal): boolean {

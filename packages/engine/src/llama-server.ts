@@ -19,6 +19,8 @@ export interface LaunchSettings {
   readonly variables: Readonly<Record<string, string | undefined>>;
   /** A port that is free now; replaced only by tests. */
   readonly choosePort?: () => Promise<number>;
+  /** Takes every line that engines write to stderr. */
+  readonly log?: (line: string) => void;
 }
 
 /** Ports tried for one start; each can only be lost to a process that binds it within milliseconds. */
@@ -46,6 +48,8 @@ export class LlamaServer {
   #lookNow = (): void => {};
   #exit: EngineExit | undefined;
   #stopReason: string | undefined;
+  #killReason: string | undefined;
+  #loadedShare: number | undefined;
 
   constructor(model: StoredModel, settings: EngineSettings, launch: LaunchSettings, environment: Environment) {
     this.#launch = launch;
@@ -56,6 +60,27 @@ export class LlamaServer {
 
   get processId(): number | undefined {
     return this.#process?.pid;
+  }
+
+  /** Share of the model that is loaded, 0…1; undefined when llama-server does not tell. */
+  get loadedShare(): number | undefined {
+    return this.#loadedShare;
+  }
+
+  get received(): number {
+    return this.#client?.received ?? 0;
+  }
+
+  async answers(msMax: number): Promise<boolean> {
+    using limit = this.#limit(msMax);
+    return (await this.#client?.status('/health', limit.signal)) === 200;
+  }
+
+  /** Slots that it works on now; undefined when it does not tell in time. */
+  async workingSlots(): Promise<number | undefined> {
+    using limit = this.#limit(probeTimeoutMs);
+    const slots = await this.#client?.json('/slots', limit.signal);
+    return Array.isArray(slots) ? slots.filter(isWorking).length : undefined;
   }
 
   /** True when it answers; false when it is gone before that. */
@@ -86,13 +111,16 @@ export class LlamaServer {
     this.#process?.terminate();
   }
 
-  kill(): void {
+  /** With a reason, that is what its end and its broken requests are explained with. */
+  kill(reason?: string): void {
+    this.#killReason ??= reason;
     this.#process?.kill();
   }
 
   async #live(model: StoredModel, settings: EngineSettings): Promise<EngineExit> {
     try {
-      this.#exit = await this.#liveOnSomePort(model, settings);
+      const exit = await this.#liveOnSomePort(model, settings);
+      this.#exit = this.#killReason === undefined ? exit : {...exit, reason: this.#killReason};
     } catch (error) {
       const reason = `cannot start llama-server: ${describeError(error)}`;
       this.#exit = {reason, lines: [], final: false, portTaken: false};
@@ -116,7 +144,11 @@ export class LlamaServer {
           variables: engineEnvironment(variables, this.#apiKey),
           files: model.files,
           runFolder,
-          saysReady: () => this.#lookNow(),
+          says: progress => {
+            if (progress.kind === 'ready') this.#lookNow();
+            else this.#loadedShare = progress.share;
+          },
+          log: this.#launch.log ?? (() => {}),
         },
         this.#environment,
       );
@@ -144,6 +176,10 @@ export class LlamaServer {
     const reason = this.#stopReason ?? this.#exit?.reason ?? `the connection to it broke: ${describeError(cause)}`;
     return engineFailed(model, reason, cause);
   }
+}
+
+function isWorking(slot: unknown): boolean {
+  return typeof slot === 'object' && slot !== null && 'is_processing' in slot && slot.is_processing === true;
 }
 
 /** The fault that a request gets when its engine could not serve it. */

@@ -1,11 +1,10 @@
 import type {FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods} from 'fastify';
 import type {StatusReport} from '@hearsay/core';
-import {parseObject} from './json.ts';
+import {controlRoutes} from './control-routes.ts';
 import type {JsonObject} from './json.ts';
 import {findModel, listModels} from './list-models.ts';
 import {badRequest, isProblem, problemFrom, sendJson, sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
-import {readBody} from './read-body.ts';
 import {serveCompletion} from './serve-completion.ts';
 import type {CompletionService} from './serve-completion.ts';
 
@@ -83,17 +82,7 @@ function adminRoutes({cluster, clock, status}: RouteService): readonly Route[] {
     {method: 'GET', paths: ['/hearsay/v1/nodes'], handle: () => ({nodes: cluster.nodes()})},
     {method: 'GET', paths: ['/hearsay/v1/engines'], handle: () => ({engines: cluster.engines()})},
     {method: 'GET', paths: ['/hearsay/v1/models'], handle: () => ({models: cluster.models()})},
-    {
-      method: 'POST',
-      paths: ['/hearsay/v1/stop'],
-      handle: async ({raw}) => {
-        const bytes = await readBody(raw, clock);
-        if (isProblem(bytes)) return bytes;
-        const model = parseObject(new TextDecoder().decode(bytes))?.['model'];
-        if (typeof model !== 'string' || model === '') return badRequest('model is missing', {param: 'model'});
-        return {stopped: await cluster.stop(model)};
-      },
-    },
+    ...controlRoutes({cluster, clock}),
   ];
 }
 
