@@ -2,6 +2,7 @@ import {isAbsolute, join, resolve} from 'node:path';
 import type {LogLevel} from '@hearsay/core';
 import {Fault} from '@hearsay/core';
 import {defaultGatewayPort, defaultMeshPort} from './addresses.ts';
+import type {ExternalServer} from './external-servers.ts';
 import {isSettingKey, judgeSettings, settingFacts, settingKeys} from './settings.ts';
 import type {RawSettings, SettingKey, Settings} from './settings.ts';
 import {suggest} from './suggest.ts';
@@ -36,6 +37,7 @@ export interface Config {
     readonly threads: number | undefined;
     readonly extraArguments: readonly string[];
   };
+  readonly externalEngines: readonly ExternalServer[];
 }
 
 /** Some settings and where they come from, for messages and for relative paths. */
@@ -71,6 +73,7 @@ const listKeys: ReadonlySet<SettingKey> = new Set([
   'models.folders',
   'engine.preload',
   'engine.extra_args',
+  'engines.external',
 ]);
 
 /** Settings of a parsed TOML file; throws BAD_CONFIG for a key that no setting has. */
@@ -120,6 +123,7 @@ export function toConfig(sources: readonly SettingsSource[], surroundings: Surro
       threads: settings['engine.threads'],
       extraArguments: settings['engine.extra_args'] ?? [],
     },
+    externalEngines: settings['engines.external'] ?? [],
   };
 }
 

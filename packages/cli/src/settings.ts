@@ -1,5 +1,7 @@
 import {z} from 'zod';
 import type {LogLevel} from '@hearsay/core';
+import {externalServers} from './external-servers.ts';
+import type {ExternalServer} from './external-servers.ts';
 import {duration, list, name, path, wholeNumber, yesOrNo} from './setting-kinds.ts';
 
 /**
@@ -30,6 +32,7 @@ const schemas = {
   'engine.remote_control': yesOrNo(),
   'engine.threads': wholeNumber(1, 1024),
   'engine.extra_args': list('a list of arguments'),
+  'engines.external': externalServers(),
 } satisfies Record<SettingKey, z.ZodType>;
 
 /** Values that have passed; a setting that nobody gave is absent. */
@@ -57,6 +60,7 @@ export interface Settings {
   readonly 'engine.remote_control'?: boolean | undefined;
   readonly 'engine.threads'?: number | undefined;
   readonly 'engine.extra_args'?: readonly string[] | undefined;
+  readonly 'engines.external'?: readonly ExternalServer[] | undefined;
 }
 
 export type SettingKey = keyof Settings;
@@ -241,6 +245,16 @@ export const settingFacts: Readonly<Record<SettingKey, SettingFacts>> = {
     otherwise: 'none',
     example: '["--flash-attn", "on"]',
     about: 'Further arguments for llama-server.',
+  },
+  'engines.external': {
+    variable: 'HEARSAY_EXTERNAL_ENGINES',
+    flag: undefined,
+    otherwise: 'none',
+    example: '[{name = "vllm", url = "http://127.0.0.1:8000/v1", key_env = "VLLM_KEY"}]',
+    about:
+      'OpenAI-compatible servers that somebody else runs, such as vLLM or LM Studio: their models are offered as loaded while they ' +
+      'answer. `key_env` names the environment variable with the key; `slots` (4), `context` (8192) and `capabilities` ' +
+      '(chat, completion, tools) are told where they differ. In the environment: `NAME=URL,NAME=URL`.',
   },
 };
 

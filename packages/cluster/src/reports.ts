@@ -68,7 +68,7 @@ export function reportEngines(reportDeps: ReportDeps): readonly EngineReport[] {
         name: engine.model.names[0],
         digest: deps.models.list().find(({key}) => key === engine.key)?.digest ?? engine.model.digest,
         sizeBytes: engine.model.sizeBytes,
-        processor: 'llama-server',
+        processor: engine.processor ?? 'llama-server',
         context: engine.context,
         state: engine.state === 'starting' ? 'loading' : engine.state,
         startedSecondsAgo: readySinceWallMs === undefined ? undefined : (wallMs - readySinceWallMs) / 1000,

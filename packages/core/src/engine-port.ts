@@ -25,6 +25,8 @@ export interface EngineSnapshot {
   /** Why it is broken or backing off: the last lines llama-server wrote. */
   readonly failure: string | undefined;
   readonly processId: number | undefined;
+  /** What runs it, for people; default: llama-server. */
+  readonly processor?: string;
   /** While it loads: share of the file that is read (0…1), where llama-server tells, and the time that is left. */
   readonly loading?: {readonly share: number | undefined; readonly remainingMs: number} | undefined;
 }

@@ -1,5 +1,6 @@
 import {Agent, request as startRequest} from 'node:http';
 import type {ClientRequest, IncomingMessage} from 'node:http';
+import {Agent as SecureAgent, request as startSecureRequest} from 'node:https';
 import type {Endpoint, Fault, WorkResponse} from '@hearsay/core';
 
 /** One request to a llama-server, under way. */
@@ -16,7 +17,11 @@ type CallState = 'sent' | 'running' | 'whole' | 'cut';
 
 export interface LlamaClientOptions {
   readonly port: number;
-  readonly apiKey: string;
+  readonly apiKey: string | undefined;
+  /** Default: this machine, without TLS, at the root. */
+  readonly host?: string;
+  readonly isSecure?: boolean;
+  readonly basePath?: string;
   /** Makes the fault for a call whose connection broke; may wait until it is known how the process died. */
   readonly explain: (cause: unknown) => Promise<Fault>;
 }
@@ -42,12 +47,13 @@ interface Exchange {
  */
 export class LlamaClient {
   readonly #options: LlamaClientOptions;
-  readonly #agent = new Agent({keepAlive: true});
+  readonly #agent: Agent;
   readonly #stopped = new AbortController();
   #received = 0;
 
   constructor(options: LlamaClientOptions) {
     this.#options = options;
+    this.#agent = options.isSecure === true ? new SecureAgent({keepAlive: true}) : new Agent({keepAlive: true});
   }
 
   /** Sends the body as it is; nothing of the client's own headers goes along. */
@@ -136,14 +142,21 @@ export class LlamaClient {
   }
 
   #send({path, body, fresh = false}: Message, signal: AbortSignal): Exchange {
-    const {port, apiKey} = this.#options;
+    const {port, apiKey, host = '127.0.0.1', isSecure = false, basePath = ''} = this.#options;
     const headers = {
-      authorization: `Bearer ${apiKey}`,
+      ...(apiKey === undefined ? {} : {authorization: `Bearer ${apiKey}`}),
       ...(body === undefined ? {} : {'content-type': 'application/json', 'content-length': body.byteLength}),
     };
     const method = body === undefined ? 'GET' : 'POST';
     const agent = fresh ? false : this.#agent;
-    const request = startRequest({host: '127.0.0.1', port, method, path, headers, agent});
+    const request = (isSecure ? startSecureRequest : startRequest)({
+      host,
+      port,
+      method,
+      path: `${basePath}${path}`,
+      headers,
+      agent,
+    });
     const head = Promise.withResolvers<IncomingMessage>();
     const closed = Promise.withResolvers<void>();
     let response: IncomingMessage | undefined;

@@ -172,8 +172,9 @@ export class LlamaServer {
   }
 
   async #explain(model: StoredModel, cause: unknown): Promise<Fault> {
-    if (this.#stopReason === undefined) await within(this.#environment.clock, deathNewsWithinMs, this.exited);
-    const reason = this.#stopReason ?? this.#exit?.reason ?? `the connection to it broke: ${describeError(cause)}`;
+    const ended = this.#stopReason ?? this.#killReason;
+    if (ended === undefined) await within(this.#environment.clock, deathNewsWithinMs, this.exited);
+    const reason = ended ?? this.#exit?.reason ?? `the connection to it broke: ${describeError(cause)}`;
     return engineFailed(model, reason, cause);
   }
 }

@@ -8,7 +8,7 @@ import type {Slot} from './slots.ts';
 const givenBack = new Fault('CANCELLED', 'the slot was given back before its request had ended');
 
 /** Where requests are sent. */
-interface EngineDoor {
+export interface EngineDoor {
   call(endpoint: Endpoint, body: Uint8Array, signal: AbortSignal): Call;
 }
 
