@@ -2,6 +2,7 @@ import type {IncomingMessage, ServerResponse} from 'node:http';
 import {describeError, Fault, newRequestId} from '@hearsay/core';
 import type {Answer, Cluster, Endpoint, Environment, RequestId} from '@hearsay/core';
 import {consume, endQuietly, readText, untilAborted} from './consume.ts';
+import {loadingNote} from './loading-note.ts';
 import {ObjectReply} from './object-reply.ts';
 import {isProblem, problemFrom, sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
@@ -73,8 +74,9 @@ async function answer(
   service: CompletionService,
   signal: AbortSignal,
 ): Promise<void> {
+  const waitsFor = (): string | undefined => loadingNote(call.request.model, service.cluster.engines());
   using reply: Reply = call.stream
-    ? new StreamReply(response, service.clock, service)
+    ? new StreamReply(response, service.clock, {...service, waitsFor})
     : new ObjectReply(response, call.request.endpoint);
   try {
     const given = await untilAborted(service.cluster.dispatch(call.request, signal), signal, discard);

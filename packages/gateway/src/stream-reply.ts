@@ -12,6 +12,8 @@ export interface StreamReplyConfig {
   readonly silenceMs: number;
   /** Pause between the comments that keep the connection alive after that (R13). */
   readonly keepAliveMs: number;
+  /** What the client waits for, to be said in those comments. */
+  readonly waitsFor?: () => string | undefined;
 }
 
 const streamHeaders = {
@@ -28,15 +30,17 @@ export class StreamReply implements Reply {
   readonly #response: ServerResponse;
   readonly #clock: Clock;
   readonly #keepAliveMs: number;
+  readonly #waitsFor: () => string | undefined;
   readonly #tail = new StreamTail();
   #patience: Disposable;
   #hasOutput = false;
   #ended = false;
 
-  constructor(response: ServerResponse, clock: Clock, {silenceMs, keepAliveMs}: StreamReplyConfig) {
+  constructor(response: ServerResponse, clock: Clock, {silenceMs, keepAliveMs, waitsFor}: StreamReplyConfig) {
     this.#response = response;
     this.#clock = clock;
     this.#keepAliveMs = keepAliveMs;
+    this.#waitsFor = waitsFor ?? (() => undefined);
     this.#patience = clock.after(silenceMs, () => this.#comment());
   }
 
@@ -87,7 +91,8 @@ export class StreamReply implements Reply {
 
   #comment(): void {
     if (!this.#response.headersSent) this.#response.writeHead(200, streamHeaders);
-    this.#response.write(': waiting\n\n');
+    const what = this.#waitsFor()?.replaceAll(/[^\x20-\x7e]/gu, '?');
+    this.#response.write(what === undefined ? ': waiting\n\n' : `: waiting, ${what}\n\n`);
     this.#patience = this.#clock.after(this.#keepAliveMs, () => this.#comment());
   }
 
