@@ -104,10 +104,11 @@ export class EngineProcess {
     const status = await exitStatus(this.#child);
     this.#isOver = true;
     if (status instanceof Error) return judgeStart(this.#options.command, status);
+    const memoryKilled = this.#memoryKills.haveGrown();
     await within(this.#environment.clock, lastLinesWithinMs, closed);
     await this.#noted;
     if (this.pid !== undefined) await removePidFile(this.#options.runFolder, this.pid);
-    const outOfMemory = await this.#memoryKills.haveGrown();
+    const outOfMemory = await memoryKilled;
     return judgeExit({...status, outOfMemory, lines: this.#stderr.lines(), files: this.#options.files});
   }
 }

@@ -33,8 +33,11 @@ const probeMsMax = 250;
 /** A look that takes longer is given up and repeated: the process is stopped, or starved while it loads. */
 const probeTimeoutMs = 2_000;
 
-/** How long a broken connection waits for the news that its process died, which is the better reason. */
-const deathNewsWithinMs = 500;
+/**
+ * How long a broken connection waits for the news that its process died, the better reason. Longer than an exit
+ * waits for its last lines; a connection that breaks while the process lives is rare.
+ */
+const deathNewsWithinMs = 2_000;
 
 /** One llama-server with its HTTP door, from the choice of its port until it is gone. */
 export class LlamaServer {
