@@ -3,6 +3,7 @@ import type {LogLevel} from '@hearsay/core';
 import {Fault} from '@hearsay/core';
 import type {StorePlace} from '@hearsay/models';
 import {defaultGatewayPort, defaultMeshPort, ollamaPort} from './addresses.ts';
+import type {ExternalServer} from './external-servers.ts';
 import {isSettingKey, judgeSettings, settingFacts, settingKeys} from './settings.ts';
 import type {RawSettings, SettingKey, Settings} from './settings.ts';
 import {storeNames, storePlaces} from './store-places.ts';
@@ -44,9 +45,14 @@ export interface Config {
     readonly slots: number;
     readonly contextMax: number;
     readonly keepAliveMs: number;
+    readonly keepAliveMsMin: number;
+    readonly keepAliveMsMax: number;
+    readonly preload: readonly string[];
+    readonly remoteControl: boolean;
     readonly threads: number | undefined;
     readonly extraArguments: readonly string[];
   };
+  readonly externalEngines: readonly ExternalServer[];
 }
 
 /** Some settings and where they come from, for messages and for relative paths. */
@@ -86,7 +92,9 @@ const listKeys: ReadonlySet<SettingKey> = new Set([
   'mesh.peers',
   'models.folders',
   'models.stores',
+  'engine.preload',
   'engine.extra_args',
+  'engines.external',
 ]);
 
 /** Settings of a parsed TOML file; throws BAD_CONFIG for a key that no setting has. */
@@ -143,9 +151,14 @@ export function toConfig(sources: readonly SettingsSource[], surroundings: Surro
       slots: settings['engine.slots'] ?? 4,
       contextMax: settings['engine.context'] ?? 8192,
       keepAliveMs: settings['engine.keep_alive'] ?? 5 * 60_000,
+      keepAliveMsMin: settings['engine.keep_alive_min'] ?? 0,
+      keepAliveMsMax: settings['engine.keep_alive_max'] ?? Infinity,
+      preload: settings['engine.preload'] ?? [],
+      remoteControl: settings['engine.remote_control'] ?? true,
       threads: settings['engine.threads'],
       extraArguments: settings['engine.extra_args'] ?? [],
     },
+    externalEngines: settings['engines.external'] ?? [],
   };
 }
 

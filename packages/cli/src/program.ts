@@ -3,11 +3,12 @@ import {Command, Option} from 'commander';
 import {Fault} from '@hearsay/core';
 import {z} from 'zod';
 import {parseListen} from './addresses.ts';
+import {addControl} from './control-program.ts';
 import {DaemonClient} from './daemon-client.ts';
 import {standardFolders} from './folders.ts';
 import type {Config} from './config.ts';
 import {loadConfig} from './load-config.ts';
-import {daemonUrl, showEngines, showModels, showNodes, showStatus, stopModel} from './query-commands.ts';
+import {daemonUrl, showEngines, showModels, showNodes, showStatus} from './query-commands.ts';
 import type {Query} from './query-commands.ts';
 import type {RawSettings} from './settings.ts';
 import type {Variables} from './system.ts';
@@ -102,8 +103,11 @@ function addQueries(program: Command, deps: ProgramDeps): void {
     if (name === 'models') command.alias('ls');
     command.action(async () => run(await queryFor(command, deps)));
   }
-  const stop = program.command('stop').description('unload a model').argument('<model>').addOption(host);
-  stop.action(async (model: string) => stopModel(model, await queryFor(stop, deps)));
+  addControl(
+    program,
+    () => host,
+    command => queryFor(command, deps),
+  );
 }
 
 function addEngine(program: Command, deps: ProgramDeps): void {

@@ -1,15 +1,17 @@
 import {join} from 'node:path';
 import {networkInterfaces} from 'node:os';
 import {joinCluster} from '@hearsay/cluster';
+import {Fault} from '@hearsay/core';
 import type {Cluster, EngineHost, Environment, Mesh, StatusReport} from '@hearsay/core';
-import {knownArchitectures, startEngineHost} from '@hearsay/engine';
-import type {Engine} from '@hearsay/engine';
+import {knownArchitectures, startEngineHost, startExternalEngines} from '@hearsay/engine';
+import type {Engine, ExternalEngineConfig} from '@hearsay/engine';
 import {startGateway} from '@hearsay/gateway';
 import {startMesh} from '@hearsay/mesh';
 import {demoModelPath, startModelStore} from '@hearsay/models';
 import {defaultMeshPort} from './addresses.ts';
 import {banner} from './banner.ts';
 import type {Config} from './config.ts';
+import type {ExternalServer} from './external-servers.ts';
 import {lockDataFolder} from './lock-data-folder.ts';
 import {nextBoot} from './next-boot.ts';
 import {privateSubnets} from './private-subnets.ts';
@@ -45,7 +47,7 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
   const boot = await nextBoot(config.dataFolder, clock);
   const wish = {...options, path: config.engine.path, searchPath: options.variables['PATH'] ?? ''};
   const engine = await provideEngine(wish, deps, stop);
-  const models = stack.use(
+  const ownModels = stack.use(
     await startModelStore(
       {
         folders: config.models.folders,
@@ -57,19 +59,23 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
       deps,
     ),
   );
-  const {path: _, ...engineConfig} = config.engine;
-  const engines = stack.use(
+  const {path: _, preload, remoteControl, ...engineConfig} = config.engine;
+  const ownEngines = stack.use(
     await startEngineHost(
       {
         ...engineConfig,
         engine: describedEngine(engine),
         runFolder: inData('run'),
+        loadTimesFile: inData('load-times.json'),
         cacheRamMiB: 0,
         environment: options.variables,
       },
       deps,
     ),
   );
+  const external = config.externalEngines.map(server => withKey(server, options.variables));
+  const own = {engines: ownEngines, models: ownModels};
+  const {engines, models} = stack.use(await startExternalEngines(external, own, deps));
   const mesh = stack.use(
     await startMesh(
       {
@@ -86,7 +92,14 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
   stop.throwIfAborted();
   const cluster = stack.use(
     await joinCluster(
-      {nodeName: config.name, version, boot, aliases: new Map(Object.entries(config.models.aliases))},
+      {
+        nodeName: config.name,
+        version,
+        boot,
+        aliases: new Map(Object.entries(config.models.aliases)),
+        preload,
+        takesWishes: remoteControl,
+      },
       {...deps, mesh, engines, models},
     ),
   );
@@ -116,6 +129,13 @@ function describedEngine(engine: Engine | string) {
   const {command, leadingArguments, source, version} = engine;
   const description = `${version === undefined ? command : `llama-server ${version}`} (${describeSource[source]})`;
   return {command, leadingArguments, description};
+}
+
+/** The key itself stands in no file. */
+function withKey({keyVariable, ...server}: ExternalServer, variables: Variables): ExternalEngineConfig {
+  const apiKey = keyVariable === undefined ? undefined : variables[keyVariable];
+  if (keyVariable === undefined || apiKey) return {...server, apiKey};
+  throw new Fault('BAD_CONFIG', `the external engine ${server.name} needs its key in the variable ${keyVariable}`);
 }
 
 const describeSource: Readonly<Record<Engine['source'], string>> = {

@@ -2,6 +2,8 @@ import {z} from 'zod';
 import type {LogLevel} from '@hearsay/core';
 import {bodyBytesMax} from '@hearsay/core';
 import {aliases, duration, list, name, pairs, path, stores, wholeNumber, yesOrNo} from './setting-kinds.ts';
+import {externalServers} from './external-servers.ts';
+import type {ExternalServer} from './external-servers.ts';
 
 /**
  * Every setting by its key in the config file: what it may be. The manual and the error messages are made from this
@@ -33,8 +35,13 @@ const schemas = {
   'engine.slots': wholeNumber(1, 256),
   'engine.context': wholeNumber(128, 10_000_000),
   'engine.keep_alive': duration(),
+  'engine.keep_alive_min': duration(),
+  'engine.keep_alive_max': duration(),
+  'engine.preload': list('a list of models'),
+  'engine.remote_control': yesOrNo(),
   'engine.threads': wholeNumber(1, 1024),
   'engine.extra_args': list('a list of arguments'),
+  'engines.external': externalServers(),
 } satisfies Record<SettingKey, z.ZodType>;
 
 /** Values that have passed; a setting that nobody gave is absent. */
@@ -64,8 +71,13 @@ export interface Settings {
   readonly 'engine.slots'?: number | undefined;
   readonly 'engine.context'?: number | undefined;
   readonly 'engine.keep_alive'?: number | undefined;
+  readonly 'engine.keep_alive_min'?: number | undefined;
+  readonly 'engine.keep_alive_max'?: number | undefined;
+  readonly 'engine.preload'?: readonly string[] | undefined;
+  readonly 'engine.remote_control'?: boolean | undefined;
   readonly 'engine.threads'?: number | undefined;
   readonly 'engine.extra_args'?: readonly string[] | undefined;
+  readonly 'engines.external'?: readonly ExternalServer[] | undefined;
 }
 
 export type SettingKey = keyof Settings;
@@ -276,6 +288,34 @@ export const settingFacts: Readonly<Record<SettingKey, SettingFacts>> = {
     about:
       'How long a model stays loaded without requests: `5m`, `1h30m`, `300` (seconds), `0` (not at all), `-1` (for ever).',
   },
+  'engine.keep_alive_min': {
+    variable: 'HEARSAY_KEEP_ALIVE_MIN',
+    flag: undefined,
+    otherwise: '`0`',
+    example: '"0"',
+    about: 'The least that a request can ask for with `keep_alive`; less counts as this.',
+  },
+  'engine.keep_alive_max': {
+    variable: 'HEARSAY_KEEP_ALIVE_MAX',
+    flag: undefined,
+    otherwise: '`-1` (no limit)',
+    example: '"1h"',
+    about: 'The most that a request can ask for with `keep_alive`, also one of another node; more counts as this.',
+  },
+  'engine.preload': {
+    variable: 'HEARSAY_PRELOAD',
+    flag: undefined,
+    otherwise: 'none',
+    example: '["qwen3:4b"]',
+    about: 'Models that this node loads at its start and keeps loaded. Other nodes do not load them for that.',
+  },
+  'engine.remote_control': {
+    variable: 'HEARSAY_REMOTE_CONTROL',
+    flag: undefined,
+    otherwise: '`true`',
+    example: 'true',
+    about: 'Whether other nodes of the mesh may load and stop models here and read the logs of engines.',
+  },
   'engine.threads': {
     variable: 'HEARSAY_THREADS',
     flag: undefined,
@@ -289,6 +329,16 @@ export const settingFacts: Readonly<Record<SettingKey, SettingFacts>> = {
     otherwise: 'none',
     example: '["--flash-attn", "on"]',
     about: 'Further arguments for llama-server.',
+  },
+  'engines.external': {
+    variable: 'HEARSAY_EXTERNAL_ENGINES',
+    flag: undefined,
+    otherwise: 'none',
+    example: '[{name = "vllm", url = "http://127.0.0.1:8000/v1", key_env = "VLLM_KEY"}]',
+    about:
+      'OpenAI-compatible servers that somebody else runs, such as vLLM or LM Studio: their models are offered as loaded while they ' +
+      'answer. `key_env` names the environment variable with the key; `slots` (4), `context` (8192) and `capabilities` ' +
+      '(chat, completion, tools) are told where they differ. In the environment: `NAME=URL,NAME=URL`.',
   },
 };
 

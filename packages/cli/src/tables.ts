@@ -1,6 +1,6 @@
 import type {EngineReport, ModelReport, NodeReport, StatusReport} from '@hearsay/core';
 import {isProven, resolveModel, shortDigest, shortNode, toNamedModel} from '@hearsay/core';
-import {formatAgo, formatBytes, formatFromNow, formatSpan} from './human.ts';
+import {formatAgo, formatBytes, formatFromNow, formatSpan, loadingText} from './human.ts';
 
 /** Reports as text for people: upper-case headers, four spaces between columns, no borders. All are pure. */
 
@@ -134,6 +134,7 @@ function table<Row>(rows: readonly Row[], columns: readonly Column<Row>[]): stri
 }
 
 function started(engine: EngineReport): string {
+  if (engine.state === 'loading') return loadingText(engine.loadedShare, engine.loadingSecondsLeft);
   if (engine.state !== 'ready') return engine.state;
   return engine.startedSecondsAgo === undefined ? '-' : formatAgo(engine.startedSecondsAgo);
 }

@@ -144,7 +144,7 @@ class Search {
   }
 
   #workRequest(node: Ranked, force: boolean): WorkRequest {
-    const {id, endpoint, needs, policy, body, contentType, traceparent} = this.#request;
+    const {id, endpoint, needs, policy, body, contentType, traceparent, keepAliveMs} = this.#request;
     return {
       request: id,
       attempt: this.#attempt,
@@ -159,6 +159,7 @@ class Search {
       waitEstimateMs: node.waitMs,
       force,
       traceparent,
+      ...(keepAliveMs === undefined ? {} : {keepAliveMs}),
     };
   }
 

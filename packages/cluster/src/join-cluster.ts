@@ -1,21 +1,27 @@
-import {candidatesFor, describeError, Fault, formatPolicy, rank, resolveModel, toNamedModel} from '@hearsay/core';
+import {automatic, candidatesFor, describeError, Fault, formatPolicy, newRequestId} from '@hearsay/core';
+import {rank, resolveModel, toNamedModel} from '@hearsay/core';
 import type {
   Answer,
   ClientRequest,
   Cluster,
+  ControlCommand,
+  ControlOutcome,
   EngineHost,
   Environment,
   Mesh,
   ModelStore,
   NamedModel,
 } from '@hearsay/core';
-import type {Aliases, Resolution} from '@hearsay/core';
+import type {Aliases, RequestId, Resolution} from '@hearsay/core';
 import {startAnnouncer} from './announcer.ts';
+import {controlHere} from './control-here.ts';
+import {controlMesh} from './control-mesh.ts';
 import {dispatch} from './dispatch.ts';
 import type {DispatchDeps} from './dispatch.ts';
 import {localWorker} from './local-worker.ts';
 import {reportEngines, reportModels, reportNodes} from './reports.ts';
 import {servePeers} from './serve-peer.ts';
+import {startPreload} from './start-preload.ts';
 import {startViewKeeper} from './view-keeper.ts';
 
 export interface ClusterConfig {
@@ -26,6 +32,10 @@ export interface ClusterConfig {
   readonly boot: number;
   /** What this node calls models, and what is meant. */
   readonly aliases?: Aliases;
+  /** Models that this node loads at its start and keeps. */
+  readonly preload?: readonly string[];
+  /** Whether other nodes may load and stop models here and read the logs of engines; default true. */
+  readonly takesWishes?: boolean;
 }
 
 export interface ClusterDeps extends Environment {
@@ -41,7 +51,7 @@ const settlingMs = 3000;
  * Joins the mesh as one node: announces it, listens to the others, serves them, and dispatches what its gateway gets.
  */
 export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Promise<Cluster> {
-  const {clock, engines, log, mesh, models} = deps;
+  const {clock, engines, log, mesh, models, random} = deps;
   const keeper = startViewKeeper(deps);
   const announcer = startAnnouncer(config, deps, () => keeper.view().nodes.size + 1);
   const local = localWorker(mesh.self, models, engines);
@@ -54,6 +64,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     judge: keeper.judge,
     newest: () => [...[announcer.last()].filter(own => own !== undefined), ...keeper.held()],
     inventory: announcer.inventory,
+    ...(config.takesWishes === false ? {} : {control: async request => controlHere(request, deps)}),
     offer: servePeers(local, announcer.fresh),
     linkChanged(node, link) {
       keeper.linkChanged(node, link);
@@ -122,6 +133,19 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     return {run: {...facts, node: node.node, nodeName: node.name, digest}, status, contentType, body};
   }
 
+  async function control(command: ControlCommand, signal: AbortSignal): Promise<readonly ControlOutcome[]> {
+    const resolution = await resolve(command.model, signal);
+    if (resolution.kind !== 'found') throw notFound(command.model, resolution);
+    const any = anyRequest(command.model, newRequestId(random));
+    return controlMesh(
+      command,
+      resolution.digests,
+      {...deps, rank: digests => deciding.rank(any, digests, new Set())},
+      signal,
+    );
+  }
+  const preload = startPreload(config.preload ?? [], deps);
+
   return {
     async dispatch(request, signal) {
       inFlight += 1;
@@ -138,19 +162,23 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     engines: () => reportEngines(reportDeps),
     nodes: () => reportNodes(reportDeps),
     inFlight: () => inFlight,
-    async stop(name) {
-      const resolution = resolveModel(name, known(), config.aliases);
-      if (resolution.kind !== 'found') throw notFound(name, resolution);
-      const running = engines.engines().find(({model}) => resolution.digests.includes(model.digest));
-      if (!running) return false;
-      await engines.stop(running.key);
-      return true;
+    async stop(model) {
+      const outcomes = await control({kind: 'stop', model, node: undefined}, new AbortController().signal);
+      return outcomes.some(({answer}) => answer.kind === 'engine' && answer.engine !== undefined);
     },
+    control,
     async [Symbol.asyncDispose]() {
+      preload[Symbol.dispose]();
       await announcer[Symbol.asyncDispose]();
       keeper[Symbol.dispose]();
     },
   };
+}
+
+/** A request that any node with the model may run, to find the one that would run it best. */
+function anyRequest(model: string, id: RequestId): ClientRequest {
+  const body = new Uint8Array();
+  return {id, model, endpoint: '/v1/completions', needs: [], policy: automatic, body, traceparent: undefined};
 }
 
 function namedModels(reports: ReturnType<typeof reportModels>): readonly NamedModel[] {

@@ -71,7 +71,7 @@ export function reportEngines(reportDeps: ReportDeps): readonly EngineReport[] {
         name: engine.model.names[0],
         digest: deps.models.list().find(({key}) => key === engine.key)?.digest ?? engine.model.digest,
         sizeBytes: engine.model.sizeBytes,
-        processor: 'llama-server',
+        processor: engine.processor ?? 'llama-server',
         context: engine.context,
         state: engine.state === 'starting' ? 'loading' : engine.state,
         startedSecondsAgo: readySinceWallMs === undefined ? undefined : (wallMs - readySinceWallMs) / 1000,
@@ -83,6 +83,8 @@ export function reportEngines(reportDeps: ReportDeps): readonly EngineReport[] {
         busy: engine.busy,
         queued: engine.queued,
         failure: engine.failure,
+        loadedShare: engine.loading?.share,
+        loadingSecondsLeft: engine.loading && engine.loading.remainingMs / 1000,
       };
     });
   const others = askable(reportDeps).flatMap(known =>
@@ -109,6 +111,7 @@ export function reportEngines(reportDeps: ReportDeps): readonly EngineReport[] {
       busy: engine.busy,
       queued: engine.queued,
       failure: undefined,
+      loadingSecondsLeft: engine.readiness === 'loading' ? engine.waitMs / 1000 : undefined,
     };
   }
 }

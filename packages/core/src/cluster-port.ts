@@ -1,3 +1,4 @@
+import type {ControlAnswer} from './control.ts';
 import type {Digest, NodeId, RequestId} from './ids.ts';
 import type {Capability} from './model.ts';
 import type {Policy} from './policy.ts';
@@ -90,6 +91,9 @@ export interface EngineReport {
   readonly busy: number;
   readonly queued: number;
   readonly failure: string | undefined;
+  /** While it loads: share of the file that is read (0…1), where that is known, and the seconds that are left. */
+  readonly loadedShare?: number | undefined;
+  readonly loadingSecondsLeft?: number | undefined;
 }
 
 export interface NodeReport {
@@ -131,6 +135,28 @@ export interface StatusReport {
   readonly dataFolder: string;
 }
 
+/** A wish about a model's engines, by name. Without a node: of whichever nodes it concerns. */
+export type ControlCommand = {readonly model: string; readonly node: string | undefined} & (
+  | {
+      readonly kind: 'load';
+      readonly context: number | undefined;
+      readonly slots: number | undefined;
+      readonly keep: boolean;
+    }
+  | {readonly kind: 'stop'}
+  | {readonly kind: 'show'}
+  | {readonly kind: 'logs'; readonly after: number}
+);
+
+/** What one node answered to such a wish. */
+export interface ControlOutcome {
+  readonly node: NodeId;
+  readonly nodeName: string;
+  readonly local: boolean;
+  readonly digest: Digest;
+  readonly answer: ControlAnswer;
+}
+
 /** One node's part in the mesh, as its gateway uses it. */
 export interface Cluster extends AsyncDisposable {
   /**
@@ -143,6 +169,11 @@ export interface Cluster extends AsyncDisposable {
   engines(): readonly EngineReport[];
   nodes(): readonly NodeReport[];
   inFlight(): number;
-  /** Stops every engine of the model on this node; false when none runs. */
+  /** Stops every engine of the model, on whichever node; false when none ran. */
   stop(model: string): Promise<boolean>;
+  /**
+   * Loads, stops, shows or reads the log of a model's engines, here or on other nodes. Throws MODEL_NOT_FOUND or
+   * NO_CANDIDATE; what a node said against it is an outcome.
+   */
+  control(command: ControlCommand, signal: AbortSignal): Promise<readonly ControlOutcome[]>;
 }

@@ -4,8 +4,13 @@
  * state.
  */
 export type {Answer, ClientRequest, Cluster, EngineReport, ModelReport} from './cluster-port.ts';
+export type {ControlCommand, ControlOutcome} from './cluster-port.ts';
+export {controlBytesMax, decodeControl, decodeControlAnswer, encodeControl, encodeControlAnswer} from './control.ts';
+export {logLineLengthMax, logPageLinesMax} from './control.ts';
+export type {ControlAnswer, ControlRequest, EngineDetails, LogPage} from './control.ts';
 export type {NodeReport, RunFacts, StatusReport} from './cluster-port.ts';
-export type {EngineCall, EngineHost, EngineSnapshot, EngineStateName, Reservation} from './engine-port.ts';
+export type {EngineCall, EngineHost, EngineSnapshot, EngineStateName, LoadWish} from './engine-port.ts';
+export type {Reservation, ReserveOptions} from './engine-port.ts';
 export {stepEngine} from './engine-state.ts';
 export type {EngineEffect, EngineEvent, EnginePolicy, EngineState, EngineStep} from './engine-state.ts';
 export type {Clock, Environment, Log, LogLevel, Random} from './environment.ts';

@@ -102,6 +102,7 @@ const offer = z
     f: z.boolean(),
     c: text(64).optional(),
     y: text(contentTypeLengthMax).optional(),
+    k: z.int().min(-1).optional(),
   })
   .transform((o): WorkRequest => ({
     request: o.r,
@@ -117,6 +118,7 @@ const offer = z
     force: o.f,
     traceparent: o.c,
     ...(o.y === undefined ? {} : {contentType: o.y}),
+    ...(o.k === undefined ? {} : {keepAliveMs: o.k < 0 ? Infinity : o.k}),
   }));
 
 /** The stream header. Only proven digests may leave this machine. */
@@ -138,7 +140,13 @@ export function encodeOffer(request: WorkRequest): Uint8Array {
     f: request.force,
     ...(request.traceparent === undefined ? {} : {c: request.traceparent}),
     ...(request.contentType === undefined ? {} : {y: request.contentType}),
+    ...(request.keepAliveMs === undefined ? {} : {k: keepAliveOnWire(request.keepAliveMs)}),
   });
+}
+
+/** CBOR without infinities: -1 is for ever. */
+function keepAliveOnWire(ms: number): number {
+  return ms === Infinity ? -1 : Math.round(ms);
 }
 
 export function decodeOffer(data: Uint8Array): WorkRequest {

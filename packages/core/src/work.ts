@@ -46,6 +46,8 @@ export interface WorkRequest {
   readonly force: boolean;
   /** W3C trace context, when the client sent one. */
   readonly traceparent: string | undefined;
+  /** How long the model stays loaded afterwards, as the client asked; Infinity: for ever. The owner's limits win. */
+  readonly keepAliveMs?: number | undefined;
 }
 
 export type BusyReason = 'slots' | 'memory' | 'loading' | 'draining';

@@ -52,6 +52,10 @@ export class EventReply implements Reply {
     return text === '' || this.#output.write(text);
   }
 
+  isWhole(): boolean {
+    return this.#translator.isWhole();
+  }
+
   end(): void {
     if (this.#output.isEnded) return;
     if (this.#translator.isWhole()) this.#output.end();

@@ -44,6 +44,10 @@ export class ObjectReply implements Reply {
     return !this.#ended;
   }
 
+  isWhole(): boolean {
+    return this.#assembly.result() !== undefined;
+  }
+
   end(): void {
     if (this.#ended) return;
     const result = this.#assembly.result();

@@ -10,6 +10,8 @@ export interface Reply extends Disposable {
   begin?: (contentType: string) => void;
   /** Takes bytes of the answer; false when no more is wanted, a promise while the client must catch up. */
   write(chunk: Uint8Array): boolean | Promise<boolean>;
+  /** The end mark has come, although the body has not ended: what breaks now takes nothing from the client. */
+  isWhole?(): boolean;
   /** The body ended; the reply judges whether it is whole. */
   end(): void;
   fail(problem: Problem): void;

@@ -8,12 +8,11 @@ import {responses} from './read-responses.ts';
 import {transcription} from './read-transcription.ts';
 import {completion} from './read-completion.ts';
 import {errorFormFor} from './error-form.ts';
-import {parseObject} from './json.ts';
+import {controlRoutes} from './control-routes.ts';
 import type {JsonObject} from './json.ts';
 import {findModel, listModels} from './list-models.ts';
 import {badRequest, isProblem, problemFrom, sendJson, sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
-import {readBody} from './read-body.ts';
 import type {Operation} from './operation.ts';
 import {frontPage} from './front-page.ts';
 import {givenNames, modelBehind} from './ollama/find-model.ts';
@@ -133,17 +132,7 @@ function adminRoutes(service: RouteService): readonly Route[] {
     {method: 'GET', paths: ['/hearsay/v1/nodes'], handle: () => ({nodes: cluster.nodes()})},
     {method: 'GET', paths: ['/hearsay/v1/engines'], handle: () => ({engines: cluster.engines()})},
     {method: 'GET', paths: ['/hearsay/v1/models'], handle: () => ({models: cluster.models()})},
-    {
-      method: 'POST',
-      paths: ['/hearsay/v1/stop'],
-      handle: async ({raw}) => {
-        const bytes = await readBody(raw, service);
-        if (isProblem(bytes)) return bytes;
-        const model = parseObject(new TextDecoder().decode(bytes))?.['model'];
-        if (typeof model !== 'string' || model === '') return badRequest('model is missing', {param: 'model'});
-        return {stopped: await cluster.stop(model)};
-      },
-    },
+    ...controlRoutes(service),
   ];
 }
 

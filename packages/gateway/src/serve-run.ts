@@ -10,6 +10,7 @@ import type {Call, Immediate, Operation} from './operation.ts';
 import {isProblem, problemFrom, sendJson, sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
 import {readBody} from './read-body.ts';
+import {loadingNote} from './loading-note.ts';
 import {runHeaders, textOfHeader} from './reply.ts';
 import {contentTypeOf, headerOf} from './request-headers.ts';
 import {problemFromUpstream} from './upstream-problem.ts';
@@ -56,7 +57,8 @@ async function readCall(
 }
 
 async function answer(call: Call, response: ServerResponse, service: RunService, signal: AbortSignal): Promise<void> {
-  using reply = call.reply(response, service.clock, service);
+  const waitsFor = (): string | undefined => loadingNote(call.request.model, service.cluster.engines());
+  using reply = call.reply(response, service.clock, {...service, waitsFor});
   try {
     const given = await begin(call, response, service, signal);
     if (isProblem(given)) return reply.fail(given);
@@ -65,7 +67,8 @@ async function answer(call: Call, response: ServerResponse, service: RunService,
     reply.end();
   } catch (error) {
     noteFailure(error, call.request.id, service);
-    reply.fail(problemFrom(error));
+    if (reply.isWhole?.() === true) reply.end();
+    else reply.fail(problemFrom(error));
   }
 }
 

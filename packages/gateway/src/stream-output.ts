@@ -6,6 +6,8 @@ export interface Patience {
   readonly silenceMs: number;
   /** Pause between the signs of life that keep the connection open after that (R13). */
   readonly keepAliveMs: number;
+  /** What the client waits for, where a sign of life can say so. */
+  readonly waitsFor?: (() => string | undefined) | undefined;
 }
 
 export interface StreamStyle {

@@ -7,7 +7,7 @@ import type {Problem} from './problem.ts';
 import {truncated} from './reply.ts';
 import type {Reply} from './reply.ts';
 import {eventStreamType, StreamOutput} from './stream-output.ts';
-import type {Patience} from './stream-output.ts';
+import type {Patience, StreamStyle} from './stream-output.ts';
 import {problemFromEvent} from './upstream-problem.ts';
 
 /**
@@ -21,7 +21,7 @@ export class StreamReply implements Reply {
 
   constructor(response: ServerResponse, clock: Clock, patience: Patience) {
     this.#response = response;
-    this.#output = new StreamOutput(response, clock, patience, style);
+    this.#output = new StreamOutput(response, clock, patience, styleFor(patience));
   }
 
   write(chunk: Uint8Array): boolean | Promise<boolean> {
@@ -30,6 +30,10 @@ export class StreamReply implements Reply {
     if (!this.#output.hasOutput && this.#failsAtOnce(chunk)) return false;
     this.#tail.see(chunk);
     return this.#output.write(chunk);
+  }
+
+  isWhole(): boolean {
+    return judgeEnd(this.#tail.text()) === 'complete';
   }
 
   end(): void {
@@ -62,4 +66,13 @@ export class StreamReply implements Reply {
   }
 }
 
-const style = {contentType: eventStreamType, keepAlive: () => ': waiting\n\n'};
+/** Comments say what the client waits for, in letters that every proxy passes on. */
+function styleFor({waitsFor}: Patience): StreamStyle {
+  return {
+    contentType: eventStreamType,
+    keepAlive: () => {
+      const what = waitsFor?.()?.replaceAll(/[^\x20-\x7e]/gu, '?');
+      return what === undefined ? ': waiting\n\n' : `: waiting, ${what}\n\n`;
+    },
+  };
+}

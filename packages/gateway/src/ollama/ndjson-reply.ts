@@ -55,6 +55,10 @@ export class NdjsonReply implements Reply {
     return this.#output.write(textOf(lines.length > 0 ? lines : [this.#lines.idle()]));
   }
 
+  isWhole(): boolean {
+    return this.#lines.isWhole;
+  }
+
   end(): void {
     if (this.#output.isEnded) return;
     if (this.#lines.isWhole) this.#output.end(textOf(this.#lines.finish()));
