@@ -9,6 +9,8 @@ export type {EngineHost, EngineSnapshot, EngineStateName, Reservation} from './e
 export {stepEngine} from './engine-state.ts';
 export type {EngineEffect, EngineEvent, EnginePolicy, EngineState, EngineStep} from './engine-state.ts';
 export type {Clock, Environment, Log, LogLevel, Random} from './environment.ts';
+export {estimateFit, fullSize, isCacheType, leastSize, noWish, sizeEngine} from './fit.ts';
+export type {CacheLayers, CacheType, EngineSize, Fit, FitConditions, ModelShape, SizeWish} from './fit.ts';
 export {asFault, describeError, Fault} from './fault.ts';
 export type {FaultCode, FaultOptions} from './fault.ts';
 export {hexFrom, isDigest, isNodeId, isProven, isRequestId, newRequestId} from './ids.ts';
