@@ -13,6 +13,7 @@ export {estimateFit, fullSize, isCacheType, leastSize, noWish, sizeEngine} from 
 export type {CacheLayers, CacheType, EngineSize, Fit, FitConditions, ModelShape, SizeWish} from './fit.ts';
 export {asFault, describeError, Fault} from './fault.ts';
 export type {FaultCode, FaultOptions} from './fault.ts';
+export {formatBytes} from './format-bytes.ts';
 export {hexFrom, isDigest, isNodeId, isProven, isRequestId, newRequestId} from './ids.ts';
 export {shortDigest, shortNode, toDigest, toNodeId} from './ids.ts';
 export type {Digest, NodeId, RequestId} from './ids.ts';
@@ -38,5 +39,7 @@ export {candidatesFor, isNamed} from './candidates.ts';
 export type {Candidate, Exclusion, Question, Reach, SelfFacts} from './candidates.ts';
 export {rank} from './rank.ts';
 export type {Ranked} from './rank.ts';
+export {countUse, makeRoom, planStart, worthOf} from './room.ts';
+export type {Resident, StartPlan, StartQuestion, Usage} from './room.ts';
 export {editDistance, resolveModel, withoutDemo} from './resolve-model.ts';
 export type {NamedModel, Resolution} from './resolve-model.ts';
