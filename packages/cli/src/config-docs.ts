@@ -19,6 +19,18 @@ ${exampleFile()}
 
 ${settingKeys.map(describe).join('\n\n')}
 
+## Single models
+
+A table for each, by any of its names, in any case. All keys may be left out.
+
+\`\`\`toml
+[models."Qwen3-8B-Q4_K_M"]
+context = 32768                        # exactly so many tokens for each slot; loaded so or not at all
+slots = 2                              # exactly so many
+keep = true                            # never unloaded, neither to make room nor for want of requests
+extra_arguments = ["-ctk", "q8_0"]     # after those of engine.extra_args
+\`\`\`
+
 ## Other environment variables
 
 - \`HEARSAY_HOST\`: which daemon \`hearsay status\`, \`ps\` and the like ask, as their flag \`--host\`: \`host\`, \`:port\`, \`host:port\` or a

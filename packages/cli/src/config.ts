@@ -2,6 +2,8 @@ import {isAbsolute, join, resolve} from 'node:path';
 import type {LogLevel} from '@hearsay/core';
 import {Fault} from '@hearsay/core';
 import {defaultGatewayPort, defaultMeshPort} from './addresses.ts';
+import {parseModelWishes} from './model-settings.ts';
+import type {ModelWishes} from './model-settings.ts';
 import {isSettingKey, judgeSettings, settingFacts, settingKeys} from './settings.ts';
 import type {RawSettings, SettingKey, Settings} from './settings.ts';
 import {suggest} from './suggest.ts';
@@ -27,7 +29,12 @@ export interface Config {
     /** undefined: find one, or install one. */
     readonly path: string | undefined;
     readonly slots: number;
-    readonly contextMax: number;
+    /** undefined: what fits. */
+    readonly contextMax: number | undefined;
+    /** undefined: what the machine has. */
+    readonly memoryBytes: number | undefined;
+    /** What the owner wants for single models, by name. */
+    readonly models: Readonly<Record<string, ModelWishes>>;
     readonly keepAliveMs: number;
     readonly threads: number | undefined;
     readonly extraArguments: readonly string[];
@@ -41,6 +48,7 @@ export interface SettingsSource {
   readonly settings: RawSettings;
   /** Relative paths start here. */
   readonly folder: string;
+  readonly models?: Readonly<Record<string, ModelWishes>>;
 }
 
 export interface Surroundings {
@@ -71,13 +79,17 @@ const listKeys: ReadonlySet<SettingKey> = new Set([
 /** Settings of a parsed TOML file; throws BAD_CONFIG for a key that no setting has. */
 export function settingsOfTable(toml: Readonly<Record<string, unknown>>, file: string, folder: string): SettingsSource {
   const settings: Partial<Record<SettingKey, unknown>> = {};
+  const models: [string, ModelWishes][] = [];
   const unknown: string[] = [];
   for (const [key, value] of flatten(toml)) {
     if (isSettingKey(key)) settings[key] = value;
-    else unknown.push(describeUnknown(key));
+    else if (key.startsWith('models.') && isTable(value)) {
+      const name = key.slice('models.'.length);
+      models.push([name, parseModelWishes(name, value, `in ${file}`)]);
+    } else unknown.push(describeUnknown(key));
   }
   if (unknown.length > 0) throw new Fault('BAD_CONFIG', `${file}: ${unknown.join('\n')}`, {details: {file}});
-  return {where: `in ${file}`, settings, folder};
+  return {where: `in ${file}`, settings, folder, models: Object.fromEntries(models)};
 }
 
 /**
@@ -106,7 +118,9 @@ export function toConfig(sources: readonly SettingsSource[], surroundings: Surro
     engine: {
       path: settings['engine.path'],
       slots: settings['engine.slots'] ?? 4,
-      contextMax: settings['engine.context'] ?? 8192,
+      contextMax: settings['engine.context'],
+      memoryBytes: settings['engine.memory'],
+      models: Object.assign({}, ...sources.toReversed().map(({models}) => models)),
       keepAliveMs: settings['engine.keep_alive'] ?? 5 * 60_000,
       threads: settings['engine.threads'],
       extraArguments: settings['engine.extra_args'] ?? [],

@@ -62,6 +62,7 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
         ...engineConfig,
         engine: describedEngine(engine),
         runFolder: inData('run'),
+        memoryFile: inData('memory.json'),
         cacheRamMiB: 0,
         environment: options.variables,
       },

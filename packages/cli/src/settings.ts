@@ -1,6 +1,7 @@
 import {z} from 'zod';
 import type {LogLevel} from '@hearsay/core';
 import {isKnownNodeText} from '@hearsay/core';
+import {parseByteCount} from './byte-count.ts';
 import {parseDuration} from './duration.ts';
 
 /**
@@ -24,6 +25,7 @@ const schemas = {
   'engine.path': path(),
   'engine.slots': wholeNumber(1, 256),
   'engine.context': wholeNumber(128, 10_000_000),
+  'engine.memory': byteCount(),
   'engine.keep_alive': duration(),
   'engine.threads': wholeNumber(1, 1024),
   'engine.extra_args': list('a list of arguments'),
@@ -47,6 +49,7 @@ export interface Settings {
   readonly 'engine.path'?: string | undefined;
   readonly 'engine.slots'?: number | undefined;
   readonly 'engine.context'?: number | undefined;
+  readonly 'engine.memory'?: number | undefined;
   readonly 'engine.keep_alive'?: number | undefined;
   readonly 'engine.threads'?: number | undefined;
   readonly 'engine.extra_args'?: readonly string[] | undefined;
@@ -176,14 +179,26 @@ export const settingFacts: Readonly<Record<SettingKey, SettingFacts>> = {
     flag: undefined,
     otherwise: '`4`',
     example: '4',
-    about: 'Requests that one model answers at the same time. Each slot has a context of its own.',
+    about:
+      'Most requests that one model answers at the same time. Each slot has a context of its own; where memory is short ' +
+      'there are fewer, so that each keeps 8192 tokens.',
   },
   'engine.context': {
     variable: 'HEARSAY_CONTEXT',
     flag: undefined,
-    otherwise: '`8192`',
+    otherwise: 'what fits of 32768 tokens for all slots together, but 8192 for each',
     example: '8192',
-    about: 'Most tokens of context that one slot gets; less when the model was trained for less.',
+    about:
+      'Most tokens of context that one slot gets; less when the model was trained for less, or when memory is short.',
+  },
+  'engine.memory': {
+    variable: 'HEARSAY_MEMORY',
+    flag: undefined,
+    otherwise: 'what the machine has',
+    example: '"16GiB"',
+    about:
+      'What all loaded models together may take: `16GiB`, `16GB` or bytes. Models are unloaded to make room, the least ' +
+      'worth first, and never one that is in use.',
   },
   'engine.keep_alive': {
     variable: 'HEARSAY_KEEP_ALIVE',
@@ -205,7 +220,8 @@ export const settingFacts: Readonly<Record<SettingKey, SettingFacts>> = {
     flag: undefined,
     otherwise: 'none',
     example: '["--flash-attn", "on"]',
-    about: 'Further arguments for llama-server.',
+    about:
+      'Further arguments for llama-server. Those that hearsay gives itself are refused, such as `--port`, `-c` and `-np`.',
   },
 };
 
@@ -254,6 +270,16 @@ function yesOrNo() {
 function list(must: string) {
   const separated = z.string().transform(text => text.split(',').map(part => part.trim()));
   return z.union([z.array(z.string()), separated], {error: must}).transform(parts => parts.filter(part => part !== ''));
+}
+
+function byteCount() {
+  const must = 'a size such as 16GiB, 16GB, or a number of bytes';
+  return z.union([z.number(), z.string()], {error: must}).transform((value, context) => {
+    const bytes = parseByteCount(value);
+    if (bytes !== undefined) return bytes;
+    context.addIssue({code: 'custom', message: must});
+    return z.NEVER;
+  });
 }
 
 function duration() {

@@ -1,6 +1,6 @@
 import type {EngineReport, ModelReport, NodeReport, StatusReport} from '@hearsay/core';
-import {isProven, shortDigest, shortNode} from '@hearsay/core';
-import {formatAgo, formatBytes, formatFromNow, formatSpan} from './human.ts';
+import {formatBytes, isProven, shortDigest, shortNode} from '@hearsay/core';
+import {formatAgo, formatFromNow, formatSpan} from './human.ts';
 
 /** Reports as text for people: upper-case headers, four spaces between columns, no borders. All are pure. */
 

@@ -1,7 +1,8 @@
 import {stepEngine} from '@hearsay/core';
-import type {Busy, BusyReason, EngineEffect, EngineEvent, EnginePolicy, EngineSnapshot} from '@hearsay/core';
-import type {EngineState, Environment, Fault, Refusal, StoredModel} from '@hearsay/core';
+import type {Busy, EngineEffect, EngineEvent, EnginePolicy, EngineSnapshot} from '@hearsay/core';
+import type {EngineSize, EngineState, Environment, Fault, Refusal, StoredModel} from '@hearsay/core';
 import {abortable} from './abortable.ts';
+import {busyFor} from './busy-for.ts';
 import {slotContext} from './engine-arguments.ts';
 import type {EngineSettings} from './engine-arguments.ts';
 import type {EngineExit} from './judge-exit.ts';
@@ -25,10 +26,6 @@ export interface RunnerOptions {
 /** Assumed time of a load before the first one, in milliseconds. */
 const loadMsAtFirst = 5_000;
 
-/** Bounds of the advice when to ask again: not in a busy loop, and not so late that a free slot stays unused. */
-const retryMsMin = 100;
-const retryMsMax = 30_000;
-
 /**
  * The life of one model's engine: the only writer of its state, around the pure `stepEngine`. Events are handled one
  * after the other and to the end, so that nobody sees half a transition.
@@ -42,6 +39,7 @@ export class EngineRunner implements SlotOwner {
   #isStepping = false;
   #isClosed = false;
   #model: StoredModel;
+  #context: number;
   #loaded: StoredModel | undefined;
   #state: EngineState = {kind: 'stopped', attempt: 0};
   #server: LlamaServer | undefined;
@@ -57,17 +55,18 @@ export class EngineRunner implements SlotOwner {
     this.#model = model;
     this.#options = options;
     this.#environment = environment;
+    this.#context = slotContext(model, options.settings);
     this.#slots = new Slots(options.settings.slots, environment.clock);
   }
 
   reserve(model: StoredModel, force: boolean): SlotReservation | Busy | Refusal {
-    if (this.#isClosed) return this.#busy('draining');
+    if (this.#isClosed) return busyFor('draining', this.#waitMs());
     if (this.#state.kind === 'broken') return this.#refused(this.#state.reason);
     this.#useModel(model);
-    if (this.#state.kind === 'draining' && !force) return this.#busy('draining');
+    if (this.#state.kind === 'draining' && !force) return busyFor('draining', this.#waitMs());
     const free = this.#state.kind === 'draining' ? undefined : this.#slots.take();
     const slot = free ?? (force ? this.#slots.enqueue() : undefined);
-    if (slot === undefined) return this.#busy(this.#state.kind === 'ready' ? 'slots' : 'loading');
+    if (slot === undefined) return busyFor(this.#state.kind === 'ready' ? 'slots' : 'loading', this.#waitMs());
     const reservation = new SlotReservation(slot, this);
     this.#reservations.add(reservation);
     if (free !== undefined) this.#send({kind: 'acquired'});
@@ -75,6 +74,12 @@ export class EngineRunner implements SlotOwner {
     this.#watchIdle();
     this.#options.changed();
     return reservation;
+  }
+
+  /** How large it will be at its next start. */
+  resize({slots, context}: EngineSize): void {
+    this.#context = context;
+    this.#slots.resize(slots);
   }
 
   async ready(signal: AbortSignal): Promise<LlamaServer> {
@@ -128,7 +133,8 @@ export class EngineRunner implements SlotOwner {
       busy: this.#slots.held,
       queued: this.#slots.queued,
       waitMs: this.#waitMs(),
-      context: slotContext(this.#model, this.#options.settings),
+      context: this.#context,
+      loadMs: this.#loadMs,
       readySinceWallMs: isReady ? this.#readySinceWallMs : undefined,
       unloadInMs: isReady ? this.#unloadInMs() : undefined,
       failure: this.#failure(),
@@ -280,11 +286,6 @@ export class EngineRunner implements SlotOwner {
       case 'backing off':
         return Math.round(this.#loadMs) + this.#slots.waitMs();
     }
-  }
-
-  #busy(reason: BusyReason): Busy {
-    const retryAfterMs = Math.min(retryMsMax, Math.max(retryMsMin, this.#waitMs()));
-    return {kind: 'busy', reason, record: undefined, retryAfterMs};
   }
 
   #refused(reason: string): Refusal {

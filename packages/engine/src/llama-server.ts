@@ -19,6 +19,8 @@ export interface LaunchSettings {
   readonly variables: Readonly<Record<string, string | undefined>>;
   /** A port that is free now; replaced only by tests. */
   readonly choosePort?: () => Promise<number>;
+  /** Waits until there is memory for it, and tells how large it may be. */
+  readonly prepare?: (model: StoredModel) => Promise<EngineSettings>;
 }
 
 /** Ports tried for one start; each can only be lost to a process that binds it within milliseconds. */
@@ -92,7 +94,8 @@ export class LlamaServer {
 
   async #live(model: StoredModel, settings: EngineSettings): Promise<EngineExit> {
     try {
-      this.#exit = await this.#liveOnSomePort(model, settings);
+      const allowed = (await this.#launch.prepare?.(model)) ?? settings;
+      this.#exit = await this.#liveOnSomePort(model, allowed);
     } catch (error) {
       const reason = `cannot start llama-server: ${describeError(error)}`;
       this.#exit = {reason, lines: [], final: false, portTaken: false};

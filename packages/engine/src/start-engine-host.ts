@@ -1,9 +1,18 @@
 import type {Busy, EngineHost, EnginePolicy, EngineSnapshot} from '@hearsay/core';
 import type {Environment, MemoryFacts, Refusal, Reservation, StoredModel} from '@hearsay/core';
+import {busyFor} from './busy-for.ts';
 import {EngineRunner} from './engine-runner.ts';
 import {installHint} from './install-hint.ts';
+import {listDevices} from './list-devices.ts';
 import {measureMemory} from './measure-memory.ts';
+import {openMemoryNotes} from './memory-notes.ts';
+import {MemoryProbe} from './memory-probe.ts';
+import {ModelNeeds} from './model-needs.ts';
+import type {ModelSettings} from './model-needs.ts';
 import {reapOrphans} from './pid-files.ts';
+import {RoomKeeper} from './room-keeper.ts';
+import type {Tenant} from './room-keeper.ts';
+import {within} from './within.ts';
 
 export interface EngineHostConfig {
   /** How to start llama-server; undefined when this machine has none: then every reservation is refused and says so. */
@@ -12,10 +21,16 @@ export interface EngineHostConfig {
     | undefined;
   /** Where running engines are noted. Belongs to this host alone. */
   readonly runFolder: string;
-  /** Requests that one engine runs at the same time. */
+  /** Most requests that one engine runs at the same time; fewer where memory is short. */
   readonly slots: number;
-  /** Most context of one slot, in tokens. */
-  readonly contextMax: number;
+  /** Most context of one slot, in tokens; undefined: a fair share of what fits. */
+  readonly contextMax: number | undefined;
+  /** What the owner wants for single models, by their names. */
+  readonly models?: Readonly<Record<string, ModelSettings>> | undefined;
+  /** What all engines together may take, in bytes; undefined: what the machine has. */
+  readonly memoryBytes?: number | undefined;
+  /** Where it is remembered how much memory models took; undefined: nowhere. */
+  readonly memoryFile?: string | undefined;
   /** Idle time until an engine is unloaded; Infinity: never. */
   readonly keepAliveMs: number;
   /** Threads of one engine; undefined: llama-server's own choice. */
@@ -29,6 +44,12 @@ export interface EngineHostConfig {
   readonly policy?: Partial<EnginePolicy>;
 }
 
+/** A start does not wait longer for drivers that wake; until they have, nothing is promised. */
+const devicesWithinMs = 3_000;
+
+/** What a slot is shown with before its engine has been started the first time. */
+const contextUntilKnown = 8192;
+
 const enginePolicy: EnginePolicy = {
   startTimeoutMs: 10 * 60_000, // a hundred gigabytes from a slow disk
   stableAfterMs: 30_000, // longer than most requests that would crash it
@@ -41,8 +62,23 @@ const enginePolicy: EnginePolicy = {
 
 /** Ends the engines that an earlier run left behind, then lends engines on demand. Nothing is started yet. */
 export async function startEngineHost(config: EngineHostConfig, environment: Environment): Promise<EngineHost> {
+  await using stack = new AsyncDisposableStack();
+  const notes = stack.use(await openMemoryNotes(config.memoryFile, environment));
+  const needs = new ModelNeeds({...config, engine: config.engine?.description ?? ''}, notes, environment.clock);
   await reapOrphans(config.runFolder, environment);
-  return new LocalEngineHost(config, environment);
+  const {engine} = config;
+  const devices = async () => (engine === undefined ? [] : listDevices(engine, environment));
+  const probe = new MemoryProbe({ram: measureMemory, devices}, environment);
+  await within(environment.clock, devicesWithinMs, probe.look());
+  return new LocalEngineHost({config, needs, probe, opened: stack.move()}, environment);
+}
+
+interface HostParts {
+  readonly config: EngineHostConfig;
+  readonly needs: ModelNeeds;
+  readonly probe: MemoryProbe;
+  /** Closed after the last engine. */
+  readonly opened: AsyncDisposable;
 }
 
 class LocalEngineHost implements EngineHost {
@@ -51,21 +87,43 @@ class LocalEngineHost implements EngineHost {
   /** By the key of their model; one stays when its engine has stopped, because it knows how that one behaved. */
   readonly #runners = new Map<string, EngineRunner>();
   readonly #listeners = new Set<{readonly call: () => void}>();
+  readonly #needs: ModelNeeds;
+  readonly #room: RoomKeeper;
+  readonly #opened: AsyncDisposable;
   #isClosed = false;
   #loadSeq = 0;
 
-  constructor(config: EngineHostConfig, environment: Environment) {
+  constructor({config, needs, probe, opened}: HostParts, environment: Environment) {
     this.#config = config;
     this.#environment = environment;
+    this.#needs = needs;
+    this.#opened = opened;
+    this.#room = new RoomKeeper({
+      ...environment,
+      probe,
+      needs,
+      budgetBytes: config.memoryBytes,
+      tenants: () => [...this.#runners.values()].map(runner => this.#tenant(runner.snapshot())),
+      evict: async key => this.stop(key),
+    });
   }
 
   reserve(model: StoredModel, {force}: {readonly force: boolean}): Reservation | Busy | Refusal {
-    if (this.#isClosed) return {kind: 'busy', reason: 'draining', record: undefined, retryAfterMs: 1_000};
+    if (this.#isClosed) return busyFor('draining', 1_000);
     if (model.problem !== undefined) return {kind: 'refused', code: 'broken', message: model.problem};
     const runner = this.#runner(model);
-    return runner === undefined
-      ? {kind: 'refused', code: 'broken', message: `there is no llama-server on this node. ${installHint}`}
-      : runner.reserve(model, force);
+    if (runner === undefined) {
+      return {kind: 'refused', code: 'broken', message: `there is no llama-server on this node. ${installHint}`};
+    }
+    if (this.#room.isYielding(model.key)) return busyFor('memory', 1_000);
+    if (runner.snapshot().state === 'stopped') {
+      const answer = this.#room.ask(model, force);
+      if ('kind' in answer) return answer;
+      runner.resize(answer);
+    }
+    const reservation = runner.reserve(model, force);
+    if (reservation.kind === 'accepted') this.#room.used(model.key);
+    return reservation;
   }
 
   async stop(key: string): Promise<void> {
@@ -78,7 +136,7 @@ class LocalEngineHost implements EngineHost {
   }
 
   memory(): MemoryFacts {
-    return measureMemory();
+    return this.#room.memory();
   }
 
   loadSeq(): number {
@@ -98,6 +156,12 @@ class LocalEngineHost implements EngineHost {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
     await Promise.all([...this.#runners.values()].map(runner => runner.close()));
+    await this.#opened[Symbol.asyncDispose]();
+  }
+
+  #tenant({key, model, state, busy, queued, waitMs, loadMs = 0, processId}: EngineSnapshot): Tenant {
+    const isKept = this.#needs.settings(model).keep === true;
+    return {key, state, isUsed: busy + queued > 0, isKept, loadMs, waitMs, processId};
   }
 
   #runner(model: StoredModel): EngineRunner | undefined {
@@ -105,11 +169,24 @@ class LocalEngineHost implements EngineHost {
     if (engine === undefined) return undefined;
     const known = this.#runners.get(model.key);
     if (known !== undefined) return known;
+    const {keep = false} = this.#needs.settings(model);
+    const settings = {...this.#config, contextMax: this.#config.contextMax ?? contextUntilKnown};
     const options = {
-      launch: {command: engine.command, leadingArguments: engine.leadingArguments, runFolder, variables},
-      settings: this.#config,
+      launch: {
+        command: engine.command,
+        leadingArguments: engine.leadingArguments,
+        runFolder,
+        variables,
+        prepare: async (started: StoredModel) => {
+          const size = await this.#room.enter(started);
+          runner.resize(size);
+          const {slots, context: contextMax} = size;
+          return {...settings, slots, contextMax, extraArguments: this.#needs.ownArguments(started)};
+        },
+      },
+      settings,
       policy: {...enginePolicy, ...this.#config.policy},
-      keepAliveMs,
+      keepAliveMs: keep ? Infinity : keepAliveMs,
       changed: () => this.#changed(),
     };
     const runner = new EngineRunner(model, options, this.#environment);
@@ -119,6 +196,7 @@ class LocalEngineHost implements EngineHost {
 
   #changed(): void {
     this.#loadSeq += 1;
+    this.#room.changed();
     for (const {call} of this.#listeners) call();
   }
 }
