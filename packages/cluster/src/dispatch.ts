@@ -187,7 +187,7 @@ class Search {
 
   #note(node: Ranked, fault: Fault): void {
     this.#firstFault ??= fault;
-    const isTooLarge = fault.details['refusal'] === 'too-large';
+    const isTooLarge = fault.details['refusal'] === 'memory';
     this.#tried.set(node.node, {name: node.name, reason: fault.message, isTooLarge});
   }
 

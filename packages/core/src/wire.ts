@@ -99,6 +99,7 @@ const offer = z
     w: whole,
     f: z.boolean(),
     c: text(64).optional(),
+    q: z.boolean().optional(),
   })
   .transform((o): WorkRequest => ({
     request: o.r,
@@ -113,6 +114,7 @@ const offer = z
     waitEstimateMs: o.w,
     force: o.f,
     traceparent: o.c,
+    ...(o.q === undefined ? {} : {claim: o.q}),
   }));
 
 /** The stream header. Only proven digests may leave this machine. */
@@ -133,6 +135,7 @@ export function encodeOffer(request: WorkRequest): Uint8Array {
     w: Math.round(request.waitEstimateMs),
     f: request.force,
     ...(request.traceparent === undefined ? {} : {c: request.traceparent}),
+    ...(request.claim === true ? {q: true} : {}),
   });
 }
 
@@ -152,7 +155,7 @@ const answer = z
     z.object({
       k: z.literal('refuse'),
       c: z
-        .enum(['auth', 'hop', 'digest', 'stale-attempt', 'policy', 'capability', 'broken', 'too-large'])
+        .enum(['auth', 'hop', 'digest', 'stale-attempt', 'policy', 'capability', 'broken', 'memory', 'too-large'])
         .catch('policy'),
       m: text(2000),
     }),

@@ -93,7 +93,7 @@ export class RoomKeeper {
       return later;
     }
     const decision = this.#decide(model);
-    if (decision.kind === 'never') return {kind: 'refused', code: 'too-large', message: this.#explainMissing(model)};
+    if (decision.kind === 'never') return {kind: 'refused', code: 'memory', message: this.#explainMissing(model)};
     if (decision.kind === 'wait' || this.#blocked > 0) return later;
     const {size} = decision;
     this.#claims.set(model.key, {size, needBytes: this.#needBytes(model, size), isPromised: true});
