@@ -179,6 +179,15 @@ test('a model that is stopped while it waits leaves the line', async t => {
   t.pass();
 });
 
+test('what a ready engine has taken already is not subtracted from free memory once more', async t => {
+  const {clock, keeper, load, now} = await house({free: 200});
+  await load('a');
+  now.free = 100;
+  await clock.advance(300);
+  t.is(keeper.memory().freeBytes, 100);
+  t.false('kind' in keeper.ask(hundred('b'), false));
+});
+
 test('what is told to others is measured, and more is never free than there is', async t => {
   const {keeper, now, clock} = await house();
   t.deepEqual(keeper.memory(), {kind: 'ram', totalBytes: 250, freeBytes: 250});

@@ -255,8 +255,9 @@ export class RoomKeeper {
   /** What it needs, but free memory does not show yet: pages of its file, and what it has not taken. */
   #unseenBytes({key, state, processId}: Tenant, kind: MemoryFacts['kind']): number {
     const needBytes = this.#claims.get(key)?.needBytes ?? 0;
-    if (kind === 'device') return state === 'starting' ? needBytes : 0;
-    return Math.max(0, needBytes - (residentMemory(processId)?.anonymousBytes ?? 0));
+    const resident = kind === 'ram' ? residentMemory(processId) : undefined;
+    if (resident === undefined) return state === 'starting' ? needBytes : 0; // elsewhere, files count as taken
+    return Math.max(0, needBytes - resident.anonymousBytes);
   }
 
   #residents(exceptKey: string | undefined): readonly Resident[] {
