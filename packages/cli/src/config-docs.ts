@@ -1,5 +1,6 @@
 import type {SettingKey} from './settings.ts';
-import {settingFacts, settingKeys} from './settings.ts';
+import {settingFacts} from './setting-facts.ts';
+import {settingKeys} from './settings.ts';
 
 /** The manual of all settings as Markdown: `docs/configuration.md`. */
 export function configDocs(): string {
@@ -18,6 +19,18 @@ ${exampleFile()}
 \`\`\`
 
 ${settingKeys.map(describe).join('\n\n')}
+
+## Single models
+
+A table for each, by any of its names, in any case. All keys may be left out.
+
+\`\`\`toml
+[models."Qwen3-8B-Q4_K_M"]
+context = 32768                        # exactly so many tokens for each slot; loaded so or not at all
+slots = 2                              # exactly so many
+keep = true                            # never unloaded, neither to make room nor for want of requests
+extra_arguments = ["-ctk", "q8_0"]     # after those of engine.extra_args
+\`\`\`
 
 ## Other environment variables
 

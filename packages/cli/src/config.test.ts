@@ -28,7 +28,14 @@ test('S2: with no setting at all everything has a value', t => {
     gateway: {host: '127.0.0.1', port: 4327, anyPort: true, insecure: false},
     mesh: {name: 'home', port: 4328, peers: []},
     models: {folders: [], demo: true},
-    engine: {path: undefined, slots: 4, contextMax: 8192, keepAliveMs: 300_000},
+    engine: {
+      path: undefined,
+      slots: 4,
+      contextMax: undefined,
+      memoryBytes: undefined,
+      models: {},
+      keepAliveMs: 300_000,
+    },
   });
 });
 
@@ -143,3 +150,33 @@ test('aliases are a table in the file and pairs in the environment', t => {
     t.throws(() => aliases(inFile({models: {aliases: bad}})), {message: /models\.aliases/u}, JSON.stringify(bad));
   }
 });
+test('a table for one model says how that one is loaded', t => {
+  const toml = {
+    models: {
+      folders: ['/m'],
+      'Qwen3-8B.Q4': {context: 4096, slots: 2, keep: true, extra_arguments: ['-ctk', 'q8_0']},
+      other: {context: 512},
+    },
+    engine: {memory: '2GiB'},
+  };
+  const {engine, models} = config(inFile(toml));
+  t.deepEqual(models.folders, ['/m']);
+  t.is(engine.memoryBytes, 2 * 1024 ** 3);
+  t.like(engine.models, {
+    'Qwen3-8B.Q4': {context: 4096, slots: 2, keep: true, extraArguments: ['-ctk', 'q8_0']},
+    other: {context: 512},
+  });
+});
+
+const badTables: readonly (readonly [unknown, RegExp])[] = [
+  [{contxt: 1}, /^\[models\."m"\] in .*config\.toml: unknown key `contxt`; it may have context, slots/u],
+  [{context: 'many'}, /context must be a number of tokens/u],
+  [{slots: 0}, /slots must be /u],
+  [{keep: 'yes'}, /keep must be true or false/u],
+];
+for (const [value, message] of badTables) {
+  test(`a table for one model with ${JSON.stringify(value)} is an error that names it`, t => {
+    const fault = t.throws<Fault>(() => inFile({models: {m: value}}), {message});
+    t.is(fault?.code, 'BAD_CONFIG');
+  });
+}

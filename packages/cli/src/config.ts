@@ -4,7 +4,10 @@ import {Fault} from '@hearsay/core';
 import type {StorePlace} from '@hearsay/models';
 import {defaultGatewayPort, defaultMeshPort, ollamaPort} from './addresses.ts';
 import type {ExternalServer} from './external-servers.ts';
-import {isSettingKey, judgeSettings, settingFacts, settingKeys} from './settings.ts';
+import {parseModelWishes} from './model-settings.ts';
+import type {ModelWishes} from './model-settings.ts';
+import {settingFacts} from './setting-facts.ts';
+import {isSettingKey, judgeSettings, settingKeys} from './settings.ts';
 import type {RawSettings, SettingKey, Settings} from './settings.ts';
 import {storeNames, storePlaces} from './store-places.ts';
 import {suggest} from './suggest.ts';
@@ -43,7 +46,12 @@ export interface Config {
     /** undefined: find one, or install one. */
     readonly path: string | undefined;
     readonly slots: number;
-    readonly contextMax: number;
+    /** undefined: what fits. */
+    readonly contextMax: number | undefined;
+    /** undefined: what the machine has. */
+    readonly memoryBytes: number | undefined;
+    /** What the owner wants for single models, by name. */
+    readonly models: Readonly<Record<string, ModelWishes>>;
     readonly keepAliveMs: number;
     readonly keepAliveMsMin: number;
     readonly keepAliveMsMax: number;
@@ -62,6 +70,7 @@ export interface SettingsSource {
   readonly settings: RawSettings;
   /** Relative paths start here. */
   readonly folder: string;
+  readonly models?: Readonly<Record<string, ModelWishes>>;
 }
 
 export interface Surroundings {
@@ -100,13 +109,17 @@ const listKeys: ReadonlySet<SettingKey> = new Set([
 /** Settings of a parsed TOML file; throws BAD_CONFIG for a key that no setting has. */
 export function settingsOfTable(toml: Readonly<Record<string, unknown>>, file: string, folder: string): SettingsSource {
   const settings: Partial<Record<SettingKey, unknown>> = {};
+  const models: [string, ModelWishes][] = [];
   const unknown: string[] = [];
   for (const [key, value] of flatten(toml)) {
     if (isSettingKey(key)) settings[key] = value;
-    else unknown.push(describeUnknown(key));
+    else if (key.startsWith('models.') && isTable(value)) {
+      const name = key.slice('models.'.length);
+      models.push([name, parseModelWishes(name, value, `in ${file}`)]);
+    } else unknown.push(describeUnknown(key));
   }
   if (unknown.length > 0) throw new Fault('BAD_CONFIG', `${file}: ${unknown.join('\n')}`, {details: {file}});
-  return {where: `in ${file}`, settings, folder};
+  return {where: `in ${file}`, settings, folder, models: Object.fromEntries(models)};
 }
 
 /**
@@ -149,7 +162,9 @@ export function toConfig(sources: readonly SettingsSource[], surroundings: Surro
     engine: {
       path: settings['engine.path'],
       slots: settings['engine.slots'] ?? 4,
-      contextMax: settings['engine.context'] ?? 8192,
+      contextMax: settings['engine.context'],
+      memoryBytes: settings['engine.memory'],
+      models: Object.assign({}, ...sources.toReversed().map(({models}) => models)),
       keepAliveMs: settings['engine.keep_alive'] ?? 5 * 60_000,
       keepAliveMsMin: settings['engine.keep_alive_min'] ?? 0,
       keepAliveMsMax: settings['engine.keep_alive_max'] ?? Infinity,

@@ -1,5 +1,6 @@
 import test from 'ava';
-import {formatAgo, formatBytes, formatFromNow} from './human.ts';
+import {formatBytes} from '@hearsay/core';
+import {formatAgo, formatFromNow} from './human.ts';
 
 const sizes: readonly (readonly [number, string])[] = [
   [0, '0 B'],

@@ -1,16 +1,5 @@
 /** Quantities as people read them. All are pure. */
 
-/** Decimal units with one decimal: `737.5 MB` (S48). */
-export function formatBytes(bytes: number): string {
-  if (bytes < 1000) return `${bytes} B`;
-  let value = bytes;
-  for (const unit of ['kB', 'MB', 'GB', 'TB']) {
-    value /= 1000;
-    if (value < 999.95 || unit === 'TB') return `${value.toFixed(1)} ${unit}`; // above, rounding would show 1000.0
-  }
-  return `${bytes} B`;
-}
-
 /** `just now`, `2 minutes ago` (S51). */
 export function formatAgo(seconds: number): string {
   return seconds < 5 ? 'just now' : `${formatSpan(seconds)} ago`;

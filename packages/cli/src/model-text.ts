@@ -1,7 +1,7 @@
-import {isProven} from '@hearsay/core';
+import {formatBytes, isProven} from '@hearsay/core';
 import type {EngineDetails, ModelReport} from '@hearsay/core';
 import type {EngineOutcome} from './control-reports.ts';
-import {formatAgo, formatBytes, formatFromNow, loadingText} from './human.ts';
+import {formatAgo, formatFromNow, loadingText} from './human.ts';
 import {printable} from './tables.ts';
 
 /** `hearsay show`: one model and its engines, as text for people. All are pure. */

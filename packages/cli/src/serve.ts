@@ -19,6 +19,9 @@ import {provideEngine} from './provide-engine.ts';
 import type {Variables} from './system.ts';
 import type {Terminal} from './terminal.ts';
 
+/** What clients are told of a context before an engine has been sized. */
+const contextUntilKnown = 8192;
+
 export interface ServeOptions {
   readonly config: Config;
   readonly version: string;
@@ -67,6 +70,7 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
         engine: describedEngine(engine),
         runFolder: inData('run'),
         loadTimesFile: inData('load-times.json'),
+        memoryFile: inData('memory.json'),
         cacheRamMiB: 0,
         environment: options.variables,
       },
@@ -112,7 +116,11 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
   });
   const gateway = stack.use(
     await startGateway(
-      {...config.gateway, contextTokens: config.engine.contextMax, presetsFile: inData('names.json')},
+      {
+        ...config.gateway,
+        contextTokens: config.engine.contextMax ?? contextUntilKnown,
+        presetsFile: inData('names.json'),
+      },
       {...deps, cluster, status},
     ),
   );

@@ -1,5 +1,6 @@
 import {z} from 'zod';
 import {isKnownNodeText, nameLengthMax} from '@hearsay/core';
+import {parseByteCount} from './byte-count.ts';
 import {parseDuration} from './duration.ts';
 import {isStoreText, storeNames} from './store-places.ts';
 
@@ -59,6 +60,17 @@ export function aliases(): z.ZodType<Readonly<Record<string, string>>> {
 export function stores(): z.ZodType<readonly string[]> {
   const must = `a list of ${storeNames.join(', ')}, each with or without =FOLDER`;
   return list(must).refine(parts => parts.every(isStoreText), {error: must});
+}
+
+/** In bytes. */
+export function byteCount(): z.ZodType<number> {
+  const must = 'a size such as 16GiB, 16GB, or a number of bytes';
+  return z.union([z.number(), z.string()], {error: must}).transform((value, context) => {
+    const bytes = parseByteCount(value);
+    if (bytes !== undefined) return bytes;
+    context.addIssue({code: 'custom', message: must});
+    return z.NEVER;
+  });
 }
 
 /** In milliseconds. */

@@ -1,6 +1,6 @@
 import type {EngineReport, ModelReport, NodeReport, StatusReport} from '@hearsay/core';
-import {isProven, resolveModel, shortDigest, shortNode, toNamedModel} from '@hearsay/core';
-import {formatAgo, formatBytes, formatFromNow, formatSpan, loadingText} from './human.ts';
+import {formatBytes, isProven, resolveModel, shortDigest, shortNode, toNamedModel} from '@hearsay/core';
+import {formatAgo, formatFromNow, formatSpan, loadingText} from './human.ts';
 
 /** Reports as text for people: upper-case headers, four spaces between columns, no borders. All are pure. */
 

@@ -2,6 +2,7 @@ import {asFault, describeError, Fault} from '@hearsay/core';
 import type {Busy, ClientRequest, Digest, Lease, NodeId, Ranked, Refusal, Worker, WorkRequest} from '@hearsay/core';
 import type {WorkResponse} from '@hearsay/core';
 import {LeasedBody} from './leased-body.ts';
+import {tooLargeEverywhere} from './too-large.ts';
 
 /** Offers answered with `busy` before the shortest wait is taken as it is (design §4). */
 const busyOffersMax = 3;
@@ -63,7 +64,7 @@ class Search {
   readonly #deps: DispatchDeps;
   readonly #signal: AbortSignal;
   /** Nodes that will not be asked again, each with the reason in words. */
-  readonly #tried = new Map<NodeId, {readonly name: string; readonly reason: string}>();
+  readonly #tried = new Map<NodeId, {readonly name: string; readonly reason: string; readonly isTooLarge: boolean}>();
   /** Nodes that answered busy, with the wait they told. */
   readonly #busy = new Map<NodeId, {readonly node: Ranked; readonly retryAfterMs: number}>();
   #attempt = 0;
@@ -188,14 +189,20 @@ class Search {
 
   #note(node: Ranked, fault: Fault): void {
     this.#firstFault ??= fault;
-    this.#tried.set(node.node, {name: node.name, reason: fault.message});
+    const isTooLarge = fault.details['refusal'] === 'memory';
+    this.#tried.set(node.node, {name: node.name, reason: fault.message, isTooLarge});
   }
 
   /** The first cause, with what the others said (R22); or why nobody could be asked at all. */
   #giveUp(ranked: readonly Ranked[]): Fault {
-    const attempts = [...this.#tried.values()].map(({name, reason}) => `${name}: ${reason}`);
+    const tried = [...this.#tried.values()];
+    const attempts = tried.map(({name, reason}) => `${name}: ${reason}`);
     const others = ranked.filter(({node}) => !this.#tried.has(node));
     const excluded = others.map(({name, exclusion}) => `${name}: ${exclusion ?? 'not asked'}`);
+    if (tried.every(({isTooLarge}) => isTooLarge)) {
+      const fault = tooLargeEverywhere(this.#request.model, others, tried);
+      if (fault) return fault;
+    }
     const details = {attempts, excluded};
     const waits = [...this.#busy.values()].map(({retryAfterMs}) => retryAfterMs);
     if (this.#firstFault) {

@@ -18,6 +18,7 @@ import {controlHere} from './control-here.ts';
 import {controlMesh} from './control-mesh.ts';
 import {dispatch} from './dispatch.ts';
 import type {DispatchDeps} from './dispatch.ts';
+import {LoadClaims} from './load-claims.ts';
 import {localWorker} from './local-worker.ts';
 import {reportEngines, reportModels, reportNodes} from './reports.ts';
 import {servePeers} from './serve-peer.ts';
@@ -54,7 +55,8 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
   const {clock, engines, log, mesh, models, random} = deps;
   const keeper = startViewKeeper(deps);
   const announcer = startAnnouncer(config, deps, () => keeper.view().nodes.size + 1);
-  const local = localWorker(mesh.self, models, engines);
+  const claims = new LoadClaims({...deps, keeper, fresh: announcer.fresh});
+  const local = claims.around(localWorker(mesh.self, models, engines));
   const startedAtMs = clock.monotonicMs();
   let inFlight = 0;
   let catalogue: {version: number; inventory: Uint8Array; models: readonly NamedModel[]} | undefined;
@@ -65,7 +67,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     newest: () => [...[announcer.last()].filter(own => own !== undefined), ...keeper.held()],
     inventory: announcer.inventory,
     ...(config.takesWishes === false ? {} : {control: async request => controlHere(request, deps)}),
-    offer: servePeers(local, announcer.fresh),
+    offer: servePeers(local, announcer.fresh, claims),
     linkChanged(node, link) {
       keeper.linkChanged(node, link);
       if (link?.admitted) announcer.touch();

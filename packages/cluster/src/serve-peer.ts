@@ -1,3 +1,4 @@
+import type {LoadClaims} from './load-claims.ts';
 import type {Busy, Lease, NodeId, Refusal, RequestId, SignedRecord, Worker, WorkRequest} from '@hearsay/core';
 
 /** Requests whose attempts are remembered, to refuse a late one: far more than run at once. */
@@ -10,7 +11,11 @@ export type ServePeer = (request: WorkRequest, from: NodeId, signal: AbortSignal
  * (law 1), and refuses an attempt that is not newer than the newest it has seen, so that a request which was given to
  * somebody else meanwhile is not started late (law 2).
  */
-export function servePeers(local: Worker, fresh: () => Promise<SignedRecord>): ServePeer {
+export function servePeers(
+  local: Worker,
+  fresh: () => Promise<SignedRecord>,
+  claims?: Pick<LoadClaims, 'judge'>,
+): ServePeer {
   const newestAttempt = new Map<RequestId, number>();
 
   function isStale({request, attempt}: WorkRequest): boolean {
@@ -22,8 +27,10 @@ export function servePeers(local: Worker, fresh: () => Promise<SignedRecord>): S
     return false;
   }
 
-  return async (request, _from, signal) => {
+  return async (request, from, signal) => {
     if (request.hop !== 1) return {kind: 'refused', code: 'hop', message: `hop ${request.hop} is not 1`};
+    const [wanted] = request.digests;
+    if (request.claim === true && claims && wanted) return claims.judge(wanted, from);
     if (isStale(request)) return {kind: 'refused', code: 'stale-attempt', message: 'a newer attempt was seen'};
 
     const answer = await local.offer(request, signal);

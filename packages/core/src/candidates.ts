@@ -41,6 +41,8 @@ export interface Candidate {
   readonly waitMs: number;
   /** Memory that its models may use less the weights of what is loaded; never negative (S27). */
   readonly roomBytes: number;
+  /** For a model that is too large: what is missing even when nothing else is loaded. */
+  readonly missingBytes?: number | undefined;
   readonly roundTripMs: number;
 }
 
@@ -105,6 +107,7 @@ function describe(question: Question, beat: Beat, models: readonly ModelFacts[],
     queued: engine?.queued ?? 0,
     waitMs: engine?.waitMs ?? 0,
     roomBytes: roomOf(beat),
+    missingBytes: model && Math.max(0, model.needBytes - beat.memory.totalBytes),
     roundTripMs: isSelf ? 0 : (standing.reach?.roundTripMs ?? 0),
   };
 }

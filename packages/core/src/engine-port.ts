@@ -18,6 +18,8 @@ export interface EngineSnapshot {
   readonly waitMs: number;
   /** Context of one slot in tokens. */
   readonly context: number;
+  /** How long its last load took; an assumption before the first. */
+  readonly loadMs?: number | undefined;
   /** When it became ready, on the wall clock; undefined while it is not. */
   readonly readySinceWallMs: number | undefined;
   /** How long it stays without requests; Infinity: for ever; undefined: busy or not ready. */

@@ -1,3 +1,4 @@
+import type {ModelShape} from './fit.ts';
 import type {Digest} from './ids.ts';
 
 /** What a model can be asked for. From the file's header and chat template, until an engine has confirmed it. */
@@ -19,7 +20,7 @@ export interface ModelFacts {
   readonly names: readonly [string, ...string[]];
   /** All files together: every shard and the projector. */
   readonly sizeBytes: number;
-  /** Weights, KV cache at the default context, compute buffers and overhead: what an engine would need. */
+  /** The least that an engine would need: weights, cache for one slot of the least context, buffers, the process. */
   readonly needBytes: number;
   readonly architecture: string;
   /** Quantization as people write it, for example `Q8_0`. */
@@ -58,6 +59,8 @@ export interface StoredModel extends ModelFacts {
   /** Share of the bytes hashed so far, 0…1; undefined when the digest is proven. */
   readonly hashed: number | undefined;
   readonly modifiedWallMs: number;
+  /** What it takes in memory, by its header; absent when that was not read: then `needBytes` is all that is known. */
+  readonly shape?: ModelShape | undefined;
 }
 
 /** The models of this machine, kept current. */

@@ -103,6 +103,7 @@ const offer = z
     c: text(64).optional(),
     y: text(contentTypeLengthMax).optional(),
     k: z.int().min(-1).optional(),
+    q: z.boolean().optional(),
   })
   .transform((o): WorkRequest => ({
     request: o.r,
@@ -119,6 +120,7 @@ const offer = z
     traceparent: o.c,
     ...(o.y === undefined ? {} : {contentType: o.y}),
     ...(o.k === undefined ? {} : {keepAliveMs: o.k < 0 ? Infinity : o.k}),
+    ...(o.q === undefined ? {} : {claim: o.q}),
   }));
 
 /** The stream header. Only proven digests may leave this machine. */
@@ -141,6 +143,7 @@ export function encodeOffer(request: WorkRequest): Uint8Array {
     ...(request.traceparent === undefined ? {} : {c: request.traceparent}),
     ...(request.contentType === undefined ? {} : {y: request.contentType}),
     ...(request.keepAliveMs === undefined ? {} : {k: keepAliveOnWire(request.keepAliveMs)}),
+    ...(request.claim === true ? {q: true} : {}),
   });
 }
 
@@ -165,7 +168,7 @@ const answer = z
     z.object({
       k: z.literal('refuse'),
       c: z
-        .enum(['auth', 'hop', 'digest', 'stale-attempt', 'policy', 'capability', 'broken', 'too-large'])
+        .enum(['auth', 'hop', 'digest', 'stale-attempt', 'policy', 'capability', 'broken', 'memory', 'too-large'])
         .catch('policy'),
       m: text(2000),
     }),

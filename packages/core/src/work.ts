@@ -44,6 +44,8 @@ export interface WorkRequest {
   readonly waitEstimateMs: number;
   /** Take it even if it must wait for a slot: sent after every candidate has answered `busy`. */
   readonly force: boolean;
+  /** Nothing to run: asks only whether the model is or will be loaded there, before the asker loads it itself. */
+  readonly claim?: boolean | undefined;
   /** W3C trace context, when the client sent one. */
   readonly traceparent: string | undefined;
   /** How long the model stays loaded afterwards, as the client asked; Infinity: for ever. The owner's limits win. */
@@ -69,7 +71,8 @@ export type RefusalCode =
   | 'policy'
   | 'capability'
   | 'broken'
-  | 'too-large';
+  | 'memory' // the model does not fit there, not even alone
+  | 'too-large'; // the request
 
 /** Never, for this request. */
 export interface Refusal {

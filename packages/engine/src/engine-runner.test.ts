@@ -7,7 +7,7 @@ import {chat, countToThree, exists, snapshotOf, spoken, take} from '../../../tes
 import {temporaryFolder, testEngine, tinyModel, trialHost, until} from '../../../test/support/engine-trial.ts';
 import type {EngineHostConfig} from './start-engine-host.ts';
 
-/** An engine that is a shell script: it counts its starts, then runs the given line. */
+/** An engine that is a shell script without devices: it counts its starts, then runs the given line. */
 async function scriptedEngine(
   t: ExecutionContext,
   line: string,
@@ -16,7 +16,7 @@ async function scriptedEngine(
   const command = join(folder, 'engine');
   const starts = join(folder, 'starts');
   await writeFile(starts, '');
-  await writeFile(command, `#!/bin/sh\necho start >> '${starts}'\n${line}\n`);
+  await writeFile(command, `#!/bin/sh\n[ "$1" = --list-devices ] && exit\necho start >> '${starts}'\n${line}\n`);
   await chmod(command, 0o700);
   return {
     engine: {command, leadingArguments: [], description: 'script'},

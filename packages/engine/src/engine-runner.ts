@@ -1,14 +1,17 @@
 import {stepEngine} from '@hearsay/core';
-import type {Busy, EngineEffect, EngineEvent, EngineSnapshot} from '@hearsay/core';
-import type {EngineState, Environment, Fault, LoadWish, LogPage} from '@hearsay/core';
-import type {Refusal, ReserveOptions, StoredModel} from '@hearsay/core';
+import type {Busy, EngineEffect, EngineEvent, EngineSize, EngineSnapshot} from '@hearsay/core';
+import type {EngineState, Environment, Fault, LoadWish, LogPage, Refusal} from '@hearsay/core';
+import type {ReserveOptions, StoredModel} from '@hearsay/core';
 import {abortable} from './abortable.ts';
+import {busyFor} from './busy-for.ts';
 import {slotContext} from './engine-arguments.ts';
 import type {EngineSettings} from './engine-arguments.ts';
 import {EngineLog} from './engine-log.ts';
-import {busyAnswer, expectedWaitMs, remainingLoadMs} from './expected-wait.ts';
+import {expectedWaitMs, remainingLoadMs} from './expected-wait.ts';
 import {IdleWatch} from './idle-watch.ts';
+import {failureOf} from './judge-exit.ts';
 import type {EngineExit} from './judge-exit.ts';
+import {hasSameFiles} from './has-same-files.ts';
 import {logChange} from './log-change.ts';
 import {engineFailed, LlamaServer} from './llama-server.ts';
 import type {RunnerOptions} from './runner-options.ts';
@@ -32,6 +35,7 @@ export class EngineRunner implements SlotOwner {
   readonly #idle: IdleWatch;
   #isClosed = false;
   #model: StoredModel;
+  #context: number;
   #loaded: StoredModel | undefined;
   #state: EngineState = {kind: 'stopped', attempt: 0};
   #server: LlamaServer | undefined;
@@ -50,18 +54,19 @@ export class EngineRunner implements SlotOwner {
     this.#options = options;
     this.#settings = options.settings;
     this.#environment = environment;
+    this.#context = slotContext(model, options.settings);
     this.#slots = new Slots(options.settings.slots, environment.clock);
     this.#idle = new IdleWatch(options.keepAlive, environment.clock, () => this.#send({kind: 'unwanted'}));
   }
 
   reserve(model: StoredModel, {force, keepAliveMs}: ReserveOptions): SlotReservation | Busy | Refusal {
-    if (this.#isClosed) return busyAnswer('draining', this.#waitMs());
+    if (this.#isClosed) return busyFor('draining', this.#waitMs());
     if (this.#state.kind === 'broken') return this.#refused(this.#state.reason);
     this.#useModel(model);
-    if (this.#state.kind === 'draining' && !force) return busyAnswer('draining', this.#waitMs());
+    if (this.#state.kind === 'draining' && !force) return busyFor('draining', this.#waitMs());
     const free = this.#state.kind === 'draining' ? undefined : this.#slots.take();
     const slot = free ?? (force ? this.#slots.enqueue() : undefined);
-    if (slot === undefined) return busyAnswer(this.#state.kind === 'ready' ? 'slots' : 'loading', this.#waitMs());
+    if (slot === undefined) return busyFor(this.#state.kind === 'ready' ? 'slots' : 'loading', this.#waitMs());
     const reservation = new SlotReservation(slot, this);
     this.#reservations.add(reservation);
     this.#idle.asked(keepAliveMs);
@@ -70,6 +75,12 @@ export class EngineRunner implements SlotOwner {
     this.#watchIdle();
     this.#options.changed();
     return reservation;
+  }
+
+  /** How large it will be at its next start. */
+  resize({slots, context}: EngineSize): void {
+    this.#context = context;
+    this.#slots.resize(slots);
   }
 
   async ready(signal: AbortSignal): Promise<LlamaServer> {
@@ -114,10 +125,7 @@ export class EngineRunner implements SlotOwner {
     return this.#log.page(after);
   }
 
-  /**
-   * Lets running requests end within the drain limit. Those that have not begun fail, so that they do not start it
-   * again.
-   */
+  /** Running requests may end within the drain limit; those that have not begun fail, so as not to start it again. */
   async stop(): Promise<void> {
     this.#isLoadWanted = false;
     this.#idle.forget();
@@ -150,10 +158,11 @@ export class EngineRunner implements SlotOwner {
       busy: this.#slots.held,
       queued: this.#slots.queued,
       waitMs: this.#waitMs(),
-      context: slotContext(this.#model, this.#settings),
+      context: this.#context,
+      loadMs: this.#options.loadTimes.expectedMs(this.#model),
       readySinceWallMs: isReady ? this.#readySinceWallMs : undefined,
       unloadInMs: isReady ? this.#idle.unloadInMs() : undefined,
-      failure: this.#failure(),
+      failure: failureOf(this.#state, this.#lastExit),
       processId: this.#server?.processId,
       loading: isStarting ? {share: this.#server?.loadedShare, remainingMs: this.#remainingMs()} : undefined,
     };
@@ -164,9 +173,7 @@ export class EngineRunner implements SlotOwner {
    * one.
    */
   #useModel(model: StoredModel): void {
-    const isStale =
-      this.#loaded !== undefined &&
-      (this.#loaded.modifiedWallMs !== model.modifiedWallMs || this.#loaded.files.join() !== model.files.join());
+    const isStale = this.#loaded !== undefined && !hasSameFiles(this.#loaded, model);
     this.#model = model;
     if (isStale) this.#send({kind: 'unwanted'});
   }
@@ -207,7 +214,6 @@ export class EngineRunner implements SlotOwner {
   #spawn(): void {
     const launch = {...this.#options.launch, log: (line: string) => this.#log.add(line)};
     const server = new LlamaServer(this.#model, this.#settings, launch, this.#environment);
-    this.#slots.resize(this.#settings.slots);
     this.#server = server;
     this.#loaded = this.#model;
     this.#startedMs = this.#environment.clock.monotonicMs();
@@ -244,7 +250,6 @@ export class EngineRunner implements SlotOwner {
       this.#failPending(engineFailed(this.#model, this.#state.reason));
     }
     if (this.#state.kind === 'stopped') {
-      this.#slots.resize(this.#settings.slots);
       this.#slots.serve(); // whoever waits in ready() wants it again
       if (this.#isLoadWanted && !this.#isClosed) this.#send({kind: 'wanted'});
     }
@@ -265,8 +270,7 @@ export class EngineRunner implements SlotOwner {
   }
 
   #isWanted(): boolean {
-    const isKept = this.#isLoadWanted || this.#idle.isKept;
-    return isKept || [...this.#reservations].some(({isPending}) => isPending);
+    return this.#isLoadWanted || this.#idle.isKept || [...this.#reservations].some(({isPending}) => isPending);
   }
 
   #failPending(fault: Fault): void {
@@ -290,10 +294,5 @@ export class EngineRunner implements SlotOwner {
 
   #refused(reason: string): Refusal {
     return {kind: 'refused', code: 'broken', message: engineFailed(this.#model, reason).message};
-  }
-
-  #failure(): string | undefined {
-    if (this.#state.kind !== 'broken' && this.#state.kind !== 'backing off') return undefined;
-    return [this.#state.reason, ...(this.#lastExit?.lines ?? [])].join('\n');
   }
 }

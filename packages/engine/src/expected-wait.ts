@@ -1,8 +1,4 @@
-import type {Busy, BusyReason, EngineStateName} from '@hearsay/core';
-
-/** Bounds of the advice when to ask again: not in a busy loop, and not so late that a free slot stays unused. */
-const retryMsMin = 100;
-const retryMsMax = 30_000;
+import type {EngineStateName} from '@hearsay/core';
 
 interface Waits {
   /** Of the load that runs now. */
@@ -28,15 +24,6 @@ export function expectedWaitMs(state: EngineStateName, {remainingMs, loadMs, slo
     case 'backing off':
       return Math.round(loadMs) + slotsMs;
   }
-}
-
-export function busyAnswer(reason: BusyReason, waitMs: number): Busy {
-  return {
-    kind: 'busy',
-    reason,
-    record: undefined,
-    retryAfterMs: Math.min(retryMsMax, Math.max(retryMsMin, waitMs)),
-  };
 }
 
 /** Below this share llama-server has only begun, and what it tells says little about the rest. */

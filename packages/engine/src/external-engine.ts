@@ -1,6 +1,6 @@
 import {Fault} from '@hearsay/core';
 import type {Busy, Capability, EngineCall, EngineSnapshot, Environment, Refusal, ReserveOptions} from '@hearsay/core';
-import {busyAnswer} from './expected-wait.ts';
+import {busyFor} from './busy-for.ts';
 import {readModels} from './external-model.ts';
 import type {ExternalModel} from './external-model.ts';
 import type {Call} from './llama-client.ts';
@@ -140,7 +140,7 @@ class ServedModel implements SlotOwner, EngineDoor {
 
   reserve({force}: ReserveOptions): SlotReservation | Busy {
     const slot = this.#slots.take() ?? (force ? this.#slots.enqueue() : undefined);
-    if (slot === undefined) return busyAnswer('slots', this.#slots.waitMs());
+    if (slot === undefined) return busyFor('slots', this.#slots.waitMs());
     const reservation = new SlotReservation(slot, this);
     this.#reservations.add(reservation);
     this.#changed();

@@ -1,3 +1,5 @@
+import type {EngineState} from '@hearsay/core';
+
 /** How a llama-server process ended. */
 export interface EngineExit {
   /** One line for people: what happened and llama-server's own reason. Names no folder of this machine (R78). */
@@ -82,4 +84,10 @@ function tellingPart(lines: readonly string[]): string | undefined {
 /** Pure: a line in which these paths are cut to file names. */
 export function withoutFolders(text: string, files: readonly string[]): string {
   return files.reduce((rest, file) => rest.replaceAll(file, file.replace(/^.*[/\\]/u, '')), text);
+}
+
+/** Pure: why an engine does not run, with the last lines that llama-server wrote; undefined when nothing is wrong. */
+export function failureOf(state: EngineState, lastExit: EngineExit | undefined): string | undefined {
+  if (state.kind !== 'broken' && state.kind !== 'backing off') return undefined;
+  return [state.reason, ...(lastExit?.lines ?? [])].join('\n');
 }

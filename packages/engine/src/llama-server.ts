@@ -21,6 +21,8 @@ export interface LaunchSettings {
   readonly choosePort?: () => Promise<number>;
   /** Takes every line that engines write to stderr. */
   readonly log?: (line: string) => void;
+  /** Waits until there is memory for it, and tells how large it may be. */
+  readonly prepare?: (model: StoredModel) => Promise<EngineSettings>;
 }
 
 /** Ports tried for one start; each can only be lost to a process that binds it within milliseconds. */
@@ -122,7 +124,8 @@ export class LlamaServer {
 
   async #live(model: StoredModel, settings: EngineSettings): Promise<EngineExit> {
     try {
-      const exit = await this.#liveOnSomePort(model, settings);
+      const allowed = (await this.#launch.prepare?.(model)) ?? settings;
+      const exit = await this.#liveOnSomePort(model, allowed);
       this.#exit = this.#killReason === undefined ? exit : {...exit, reason: this.#killReason};
     } catch (error) {
       const reason = `cannot start llama-server: ${describeError(error)}`;

@@ -1,13 +1,22 @@
 import type {Busy, EngineHost, EnginePolicy, EngineSnapshot} from '@hearsay/core';
 import type {Environment, LoadWish, LogPage, MemoryFacts, Refusal, Reservation} from '@hearsay/core';
 import type {ReserveOptions, StoredModel} from '@hearsay/core';
+import {busyFor} from './busy-for.ts';
 import type {ProofPolicy} from './cancel-proof.ts';
 import {EngineRunner} from './engine-runner.ts';
 import type {HungPolicy} from './hung-watch.ts';
 import {installHint} from './install-hint.ts';
+import {listDevices} from './list-devices.ts';
 import {LoadTimes} from './load-times.ts';
 import {measureMemory} from './measure-memory.ts';
+import {openMemoryNotes} from './memory-notes.ts';
+import {MemoryProbe} from './memory-probe.ts';
+import {ModelNeeds} from './model-needs.ts';
+import type {ModelSettings} from './model-needs.ts';
 import {reapOrphans} from './pid-files.ts';
+import {RoomKeeper} from './room-keeper.ts';
+import type {Tenant} from './room-keeper.ts';
+import {within} from './within.ts';
 
 export interface EngineHostConfig {
   /** How to start llama-server; undefined when this machine has none: then every reservation is refused and says so. */
@@ -16,10 +25,16 @@ export interface EngineHostConfig {
     | undefined;
   /** Where running engines are noted. Belongs to this host alone. */
   readonly runFolder: string;
-  /** Requests that one engine runs at the same time. */
+  /** Most requests that one engine runs at the same time; fewer where memory is short. */
   readonly slots: number;
-  /** Most context of one slot, in tokens. */
-  readonly contextMax: number;
+  /** Most context of one slot, in tokens; undefined: a fair share of what fits. */
+  readonly contextMax: number | undefined;
+  /** What the owner wants for single models, by their names. */
+  readonly models?: Readonly<Record<string, ModelSettings>> | undefined;
+  /** What all engines together may take, in bytes; undefined: what the machine has. */
+  readonly memoryBytes?: number | undefined;
+  /** Where it is remembered how much memory models took; undefined: nowhere. */
+  readonly memoryFile?: string | undefined;
   /** Idle time until an engine is unloaded; Infinity: never. */
   readonly keepAliveMs: number;
   /** Bounds of what requests may ask instead; default: whatever they like. */
@@ -39,6 +54,12 @@ export interface EngineHostConfig {
   /** Where it is remembered how long loads took; undefined: nowhere. */
   readonly loadTimesFile?: string;
 }
+
+/** A start does not wait longer for drivers that wake; until they have, nothing is promised. */
+const devicesWithinMs = 3_000;
+
+/** What a slot is shown with before its engine has been started the first time. */
+const contextUntilKnown = 8192;
 
 const enginePolicy: EnginePolicy = {
   startTimeoutMs: 10 * 60_000, // a hundred gigabytes from a slow disk
@@ -62,9 +83,25 @@ const proofPolicy: ProofPolicy = {
 
 /** Ends the engines that an earlier run left behind, then lends engines on demand. Nothing is started yet. */
 export async function startEngineHost(config: EngineHostConfig, environment: Environment): Promise<EngineHost> {
+  await using stack = new AsyncDisposableStack();
+  const notes = stack.use(await openMemoryNotes(config.memoryFile, environment));
+  const needs = new ModelNeeds({...config, engine: config.engine?.description ?? ''}, notes, environment.clock);
   await reapOrphans(config.runFolder, environment);
   const loadTimes = await LoadTimes.open(config.loadTimesFile, environment.log);
-  return new LocalEngineHost(config, loadTimes, environment);
+  const {engine} = config;
+  const devices = async () => (engine === undefined ? [] : listDevices(engine, environment));
+  const probe = new MemoryProbe({ram: measureMemory, devices}, environment);
+  await within(environment.clock, devicesWithinMs, probe.look());
+  return new LocalEngineHost({config, needs, probe, loadTimes, opened: stack.move()}, environment);
+}
+
+interface HostParts {
+  readonly config: EngineHostConfig;
+  readonly needs: ModelNeeds;
+  readonly probe: MemoryProbe;
+  readonly loadTimes: LoadTimes;
+  /** Closed after the last engine. */
+  readonly opened: AsyncDisposable;
 }
 
 class LocalEngineHost implements EngineHost {
@@ -74,24 +111,46 @@ class LocalEngineHost implements EngineHost {
   /** By the key of their model; one stays when its engine has stopped, because it knows how that one behaved. */
   readonly #runners = new Map<string, EngineRunner>();
   readonly #listeners = new Set<{readonly call: () => void}>();
+  readonly #needs: ModelNeeds;
+  readonly #room: RoomKeeper;
+  readonly #opened: AsyncDisposable;
   #isClosed = false;
   #loadSeq = 0;
 
-  constructor(config: EngineHostConfig, loadTimes: LoadTimes, environment: Environment) {
+  constructor({config, needs, probe, loadTimes, opened}: HostParts, environment: Environment) {
     this.#config = config;
     this.#loadTimes = loadTimes;
     this.#environment = environment;
+    this.#needs = needs;
+    this.#opened = opened;
+    this.#room = new RoomKeeper({
+      ...environment,
+      probe,
+      needs,
+      budgetBytes: config.memoryBytes,
+      tenants: () => [...this.#runners.values()].map(runner => this.#tenant(runner.snapshot())),
+      evict: async key => this.stop(key),
+    });
   }
 
   reserve(model: StoredModel, options: ReserveOptions): Reservation | Busy | Refusal {
-    if (this.#isClosed) return {kind: 'busy', reason: 'draining', record: undefined, retryAfterMs: 1_000};
+    if (this.#isClosed) return busyFor('draining', 1_000);
     const runner = this.#runner(model);
-    return runner instanceof EngineRunner ? runner.reserve(model, options) : runner;
+    if (!(runner instanceof EngineRunner)) return runner;
+    if (this.#room.isYielding(model.key)) return busyFor('memory', 1_000);
+    const answer = this.#allot(model, runner, options.force);
+    if (answer !== undefined) return answer;
+    const reservation = runner.reserve(model, options);
+    if (reservation.kind === 'accepted') this.#room.used(model.key);
+    return reservation;
   }
 
   load(model: StoredModel, wish: LoadWish): Refusal | undefined {
     const runner = this.#runner(model);
-    return runner instanceof EngineRunner ? runner.load(model, wish) : runner;
+    if (!(runner instanceof EngineRunner)) return runner;
+    this.#needs.ask(model.key, wish);
+    const answer = this.#allot(model, runner, true);
+    return answer?.kind === 'refused' ? answer : runner.load(model, wish);
   }
 
   logs(key: string, after: number): LogPage {
@@ -99,7 +158,17 @@ class LocalEngineHost implements EngineHost {
   }
 
   async stop(key: string): Promise<void> {
+    this.#needs.ask(key, undefined);
     await this.#runners.get(key)?.stop();
+  }
+
+  /** Asks for memory where the engine must be started first. Undefined: it has or may have some. */
+  #allot(model: StoredModel, runner: EngineRunner, force: boolean): Busy | Refusal | undefined {
+    if (runner.snapshot().state !== 'stopped') return undefined;
+    const answer = this.#room.ask(model, force);
+    if ('kind' in answer) return answer;
+    runner.resize(answer);
+    return undefined;
   }
 
   engines(): readonly EngineSnapshot[] {
@@ -108,7 +177,7 @@ class LocalEngineHost implements EngineHost {
   }
 
   memory(): MemoryFacts {
-    return measureMemory();
+    return this.#room.memory();
   }
 
   loadSeq(): number {
@@ -129,25 +198,43 @@ class LocalEngineHost implements EngineHost {
     this.#isClosed = true;
     await Promise.all([...this.#runners.values()].map(runner => runner.close()));
     await this.#loadTimes.saved();
+    await this.#opened[Symbol.asyncDispose]();
+  }
+
+  #tenant({key, model, state, busy, queued, waitMs, loadMs = 0, processId}: EngineSnapshot): Tenant {
+    const isKept = this.#needs.settings(model).keep === true;
+    return {key, state, isUsed: busy + queued > 0, isKept, loadMs, waitMs, processId};
   }
 
   #runner(model: StoredModel): EngineRunner | Refusal {
     const {engine, runFolder, environment: variables} = this.#config;
+    const {keepAliveMs, keepAliveMsMin = 0, keepAliveMsMax = Infinity} = this.#config;
     if (model.problem !== undefined) return {kind: 'refused', code: 'broken', message: model.problem};
     if (engine === undefined) {
       return {kind: 'refused', code: 'broken', message: `there is no llama-server on this node. ${installHint}`};
     }
     const known = this.#runners.get(model.key);
     if (known !== undefined) return known;
+    const {keep = false} = this.#needs.settings(model);
+    const settings = {...this.#config, contextMax: this.#config.contextMax ?? contextUntilKnown};
     const options = {
-      launch: {command: engine.command, leadingArguments: engine.leadingArguments, runFolder, variables},
-      settings: this.#config,
-      policy: {...enginePolicy, ...this.#config.policy},
-      keepAlive: {
-        usualMs: this.#config.keepAliveMs,
-        minMs: this.#config.keepAliveMsMin ?? 0,
-        maxMs: this.#config.keepAliveMsMax ?? Infinity,
+      launch: {
+        command: engine.command,
+        leadingArguments: engine.leadingArguments,
+        runFolder,
+        variables,
+        prepare: async (started: StoredModel) => {
+          const size = await this.#room.enter(started);
+          runner.resize(size);
+          const {slots, context: contextMax} = size;
+          return {...settings, slots, contextMax, extraArguments: this.#needs.ownArguments(started)};
+        },
       },
+      settings,
+      policy: {...enginePolicy, ...this.#config.policy},
+      keepAlive: keep
+        ? {usualMs: Infinity, minMs: Infinity, maxMs: Infinity}
+        : {usualMs: keepAliveMs, minMs: keepAliveMsMin, maxMs: keepAliveMsMax},
       watch: {
         hung: {...hungPolicy, ...this.#config.hung},
         proof: {...proofPolicy, ...this.#config.proof},
@@ -162,6 +249,7 @@ class LocalEngineHost implements EngineHost {
 
   #changed(): void {
     this.#loadSeq += 1;
+    this.#room.changed();
     for (const {call} of this.#listeners) call();
   }
 }

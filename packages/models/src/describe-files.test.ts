@@ -37,14 +37,14 @@ function problemIn(description: Description): string {
   return description.kind === 'unusable' ? description.problem : '';
 }
 
-test('a model needs its weights, the cache of one slot at 8192 tokens, working memory and 64 MiB', async t => {
+test('a model needs its weights, the cache of one slot at 2048 tokens, working memory and a process', async t => {
   const path = join(await makeFolder(t), 'tiny-deep-F16.gguf');
-  const {weightsBytes, vocabularySize, embeddingLength} = describeGguf([await readGguf(path)]);
+  const {shape} = describeGguf([await readGguf(path)]);
   // 256 layers with one head of 32 keys and 32 values, two bytes each.
-  const cacheBytes = 8192 * 256 * (32 + 32) * 2;
-  const computeBytes = 512 * 4 * (vocabularySize + 2 * embeddingLength);
+  const cacheBytes = 2048 * 256 * (32 + 32) * 2;
   const description = await describe(path);
-  t.is(description.needBytes, weightsBytes + cacheBytes + computeBytes + 64 * 2 ** 20);
+  const rest = (description.needBytes ?? 0) - shape.weightsBytes - cacheBytes;
+  t.true(rest > 24 * 2 ** 20 && rest < 32 * 2 ** 20, `${rest}`);
   t.is(description.contextMax, 8192);
 });
 

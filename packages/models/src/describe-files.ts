@@ -1,19 +1,13 @@
 import {basename} from 'node:path';
-import {Fault} from '@hearsay/core';
+import {estimateFit, Fault, leastSize, noWish} from '@hearsay/core';
 import type {FileDoor} from './file-door.ts';
 import type {FileStamp} from './file-stamp.ts';
-import {describeGguf, needBytes, withProjector} from './describe-gguf.ts';
+import {describeGguf, withProjector} from './describe-gguf.ts';
 import type {GgufDescription} from './describe-gguf.ts';
 import type {Description, HeaderFacts, Holding} from './list-models.ts';
 import {parseShardName} from './model-names.ts';
 import {readGguf} from './read-gguf.ts';
 import type {GgufHeader} from './read-gguf.ts';
-
-/** The context that a model is judged by until an engine asks for another: what one slot gets by default. */
-const contextTokensDefault = 8192;
-
-/** Beside the process itself: thread stacks, buffers for requests, what the allocator keeps. With it, 64 MiB. */
-const marginBytes = 49 * 1024 * 1024;
 
 /**
  * Reads the headers of one model's files: its shards in order, then its projector. Whatever is wrong with them is an
@@ -72,7 +66,7 @@ function isUnusable(read: GgufHeader | Unusable): read is Unusable {
 
 /** What each header alone cannot tell: whether it is the right file in the right place. */
 function findProblem(
-  {type, shard, weightsBytes, architecture}: GgufDescription,
+  {type, shard, shape, architecture}: GgufDescription,
   headers: readonly GgufHeader[],
   fileName: string,
 ): string | undefined {
@@ -86,7 +80,7 @@ function findProblem(
       : `it is a whole model by its header, but one of ${named} shards by its name; remove the shard suffix`;
   }
   // While shards are missing, that is the problem to tell.
-  if (weightsBytes === 0 && headers.length === named) return 'it holds no weights, only a vocabulary';
+  if (shape.weightsBytes === 0 && headers.length === named) return 'it holds no weights, only a vocabulary';
   return undefined;
 }
 
@@ -99,8 +93,8 @@ async function findUnknown(
 }
 
 function factsOf(description: GgufDescription): HeaderFacts {
-  const {architecture, quant, parameters, contextMax, capabilities} = description;
-  const context = Math.min(contextMax || contextTokensDefault, contextTokensDefault);
-  const need = needBytes(description, context) + marginBytes;
-  return {needBytes: need, architecture, quant, parameters, contextMax, capabilities};
+  const {architecture, quant, parameters, contextMax, capabilities, shape} = description;
+  const conditions = {place: 'ram', keyType: 'f16', valueType: 'f16'} as const;
+  const {totalBytes} = estimateFit({...shape, copiedBytes: 0}, leastSize(noWish, contextMax), conditions);
+  return {needBytes: totalBytes, architecture, quant, parameters, contextMax, capabilities, shape};
 }

@@ -86,3 +86,6 @@ export const fileTypes: ReadonlyMap<number, string> = new Map([
   [39, 'NVFP4'],
   [40, 'Q1_0'],
 ]);
+
+/** Types for which llama.cpp has a layout of its own on some CPU; which ones it uses depends on that CPU. */
+export const copiedTypes: ReadonlySet<number> = new Set([2, 8, 10, 12, 13, 14, 20]);

@@ -15,7 +15,8 @@ export type Description =
 export type HeaderFacts = Pick<
   ModelFacts,
   'needBytes' | 'architecture' | 'quant' | 'parameters' | 'contextMax' | 'capabilities'
->;
+> &
+  Pick<StoredModel, 'shape'>;
 
 /** The files of one model at one place on this machine, and what we know of them so far. */
 export interface Holding {
@@ -129,6 +130,7 @@ function toModel(first: Holding, others: readonly Holding[], progress: Progress)
     parameters: description?.parameters ?? 0,
     contextMax: description?.contextMax ?? 0,
     capabilities: description?.capabilities ?? [],
+    ...(description?.shape && {shape: description.shape}),
     demo: [first, ...others].every(({demo}) => demo),
     files: [firstFile.path, ...restFiles.map(({path}) => path)],
     projector: first.projector?.path,

@@ -3,7 +3,7 @@ import {describeError, Fault} from '@hearsay/core';
 import {openDoor, openThrough} from './file-door.ts';
 import type {FileDoor, OpenFile} from './file-door.ts';
 import {badFile, GgufCursor} from './gguf-cursor.ts';
-import {tensorTypes} from './gguf-types.ts';
+import {copiedTypes, tensorTypes} from './gguf-types.ts';
 
 export type GgufScalar = string | number | boolean;
 
@@ -25,6 +25,8 @@ export interface GgufHeader {
 interface TensorSums {
   readonly count: number;
   readonly weightsBytes: number;
+  /** Of weights that an engine on a CPU copies into a faster layout. */
+  readonly copiedBytes: number;
   readonly parameters: number;
   /** By the number of their type. */
   readonly bytesByType: ReadonlyMap<number, number>;
@@ -222,7 +224,7 @@ async function readTensors(
   while (tensors.length < count) {
     const name = await cursor.text(keyBytesMax);
     hasClassifier ||= name.startsWith('cls.output');
-    tensors.push(await readTensor(cursor));
+    tensors.push(await readTensor(cursor, name));
   }
   const dataBytes = fileBytes - Math.ceil(cursor.position / alignment) * alignment;
   return {count, hasClassifier, ...sumTensors(tensors, dataBytes)};
@@ -232,9 +234,11 @@ interface TensorPlace {
   readonly type: number;
   readonly parameters: number;
   readonly offset: number;
+  /** Its weights are multiplied with, so that a layout for that pays; the table of tokens is only looked up. */
+  readonly isMatrix: boolean;
 }
 
-async function readTensor(cursor: GgufCursor): Promise<TensorPlace> {
+async function readTensor(cursor: GgufCursor, name: string): Promise<TensorPlace> {
   await cursor.need(4);
   const dimensions = cursor.uint32();
   if (dimensions > dimensionsMax) throw damaged(`a tensor of ${dimensions} dimensions`);
@@ -242,13 +246,15 @@ async function readTensor(cursor: GgufCursor): Promise<TensorPlace> {
   let parameters = 1;
   for (let index = 0; index < dimensions; index++) parameters *= cursor.uint64();
   if (!Number.isSafeInteger(parameters)) throw damaged('a tensor of impossible size');
-  return {parameters, type: cursor.uint32(), offset: cursor.uint64()};
+  const isMatrix = dimensions > 1 && !name.startsWith('token_embd');
+  return {parameters, isMatrix, type: cursor.uint32(), offset: cursor.uint64()};
 }
 
 /** Of types that are newer than this program, the size is where the next tensor begins. */
 function sumTensors(tensors: readonly TensorPlace[], dataBytes: number): Omit<TensorSums, 'count' | 'hasClassifier'> {
   const bytesByType = new Map<number, number>();
   let parameters = 0;
+  let copiedBytes = 0;
   let end = dataBytes;
   for (const tensor of tensors.toSorted((a, b) => b.offset - a.offset)) {
     const type = tensorTypes.get(tensor.type);
@@ -256,10 +262,11 @@ function sumTensors(tensors: readonly TensorPlace[], dataBytes: number): Omit<Te
     if (tensor.offset + bytes > dataBytes) throw cutOff(tensor.offset + bytes - Math.max(0, dataBytes));
     bytesByType.set(tensor.type, (bytesByType.get(tensor.type) ?? 0) + bytes);
     parameters += tensor.parameters;
+    if (tensor.isMatrix && copiedTypes.has(tensor.type)) copiedBytes += bytes;
     end = tensor.offset;
   }
   const weightsBytes = [...bytesByType.values()].reduce((sum, bytes) => sum + bytes, 0);
-  return {weightsBytes, parameters, bytesByType};
+  return {weightsBytes, copiedBytes, parameters, bytesByType};
 }
 
 /** Weights begin at a multiple of this. */

@@ -1,0 +1,73 @@
+import type {Environment, MemoryFacts} from '@hearsay/core';
+import type {Device} from './list-devices.ts';
+
+export interface ProbeSources {
+  /** System memory at this moment. */
+  readonly ram: () => MemoryFacts;
+  /** Takes as long as the drivers need. */
+  readonly devices: () => Promise<readonly Device[]>;
+}
+
+/** Devices with less than this together are no place for models: what a laptop sets aside for its screen (R100). */
+const deviceBytesLeast = 3 * 1024 ** 3;
+
+/** While nothing is loaded here, foreign programs may come and go on the devices: look again after this time. */
+const lookAgainMs = 60_000;
+
+/** The two clocks of a machine drift by less than this, except when it slept or somebody set the time. */
+const clockJumpMs = 5_000;
+
+/** Measures the memory that models can use: that of devices where they count, else that of the system (S30). */
+export class MemoryProbe {
+  readonly #sources: ProbeSources;
+  readonly #clock: Environment['clock'];
+  #devices: readonly Device[] = [];
+  #lookedAtMs = -Infinity;
+  #clockGapMs: number;
+  #isCurrent = false;
+  #looking: Promise<void> | undefined;
+
+  constructor(sources: ProbeSources, {clock}: Pick<Environment, 'clock'>) {
+    this.#sources = sources;
+    this.#clock = clock;
+    this.#clockGapMs = clock.wallMs() - clock.monotonicMs();
+  }
+
+  /** System memory as it is now; devices as they were at the last look, which is made anew when it is old. */
+  facts(): MemoryFacts {
+    this.#watchClocks();
+    if (this.#devices.length > 0 && this.#clock.monotonicMs() - this.#lookedAtMs > lookAgainMs) void this.look();
+    const ram = this.#sources.ram();
+    const total = sum(this.#devices.map(({totalBytes}) => totalBytes));
+    if (total === 0 || total < Math.min(deviceBytesLeast, ram.totalBytes)) return ram;
+    return {kind: 'device', totalBytes: total, freeBytes: sum(this.#devices.map(({freeBytes}) => freeBytes))};
+  }
+
+  /** False before the first look and after a sleep of the machine: then nothing may be promised before `look`. */
+  isCurrent(): boolean {
+    this.#watchClocks();
+    return this.#isCurrent;
+  }
+
+  /** Looks at the devices; calls at the same time share one look. Never rejects if the sources do not. */
+  look(): Promise<void> {
+    this.#looking ??= this.#look().finally(() => (this.#looking = undefined));
+    return this.#looking;
+  }
+
+  async #look(): Promise<void> {
+    this.#isCurrent = true; // a jump from here on makes it false again
+    this.#devices = await this.#sources.devices();
+    this.#lookedAtMs = this.#clock.monotonicMs();
+  }
+
+  #watchClocks(): void {
+    const gapMs = this.#clock.wallMs() - this.#clock.monotonicMs();
+    if (Math.abs(gapMs - this.#clockGapMs) > clockJumpMs) this.#isCurrent = false;
+    this.#clockGapMs = gapMs;
+  }
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
