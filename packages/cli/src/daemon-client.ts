@@ -41,6 +41,10 @@ export class DaemonClient {
     const parsed = schema.safeParse(json);
     if (status === 200 && parsed.success) return {json, report: parsed.data};
     const problem = problemSchema.safeParse(json);
+    if (status === 401 && problem.success) {
+      const message = `the daemon at ${this.#url} wants a key: set HEARSAY_KEY to one of its gateway.keys`;
+      throw new Fault('BAD_CONFIG', message, {details: {status}});
+    }
     // A 404 of anything else on this port must not read as "no such model" (R72).
     if (status === 200 || !problem.success || !(await this.#isHearsay())) throw this.#foreign(status, contentType);
     throw new Fault(codeOf(status), problem.data.error.message, {details: {status}});

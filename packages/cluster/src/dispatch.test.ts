@@ -98,6 +98,34 @@ test('R21: a 200 whose first event is an error counts as a failure before output
   t.is(await text(started), 'ok');
 });
 
+test('R21: an error event that is named and bare counts as a failure before output, as Anthropic has it', async t => {
+  const bare = 'event: error\ndata: {"code":500,"message":"no luck","type":"server_error"}\n\n';
+  const lying = scriptedWorker(node('A'), scriptedLease([bare]));
+  const started = await run(depsFor(lying, scriptedWorker(node('B'), scriptedLease(['fine']))));
+  t.is(started.attempt, 2);
+  t.is(await text(started), 'fine');
+});
+
+test('R13, law 3: comments while an engine reads are no output, so that another node may still answer', async t => {
+  const broken = scriptedLease([':\n\n', ': reading\n\n', new Fault('PEER_FAILED', 'gone')]);
+  const deps = depsFor(scriptedWorker(node('A'), broken), scriptedWorker(node('B'), scriptedLease([':\n\n', 'fine'])));
+  const started = await run(deps);
+  t.is(started.attempt, 2);
+  t.is(await text(started), 'fine');
+  t.is(broken.disposals(), 1);
+});
+
+test('a model that no node can use for this is the mistake of the client', async t => {
+  const deps = depsFor();
+  const ranked = (exclusion: 'artifact' | 'draining') =>
+    rank([candidate('A', {exclusion: 'capability'}), candidate('B', {exclusion})], 'r');
+  const error = await t.throwsAsync(run({...deps, rank: () => ranked('artifact')}), {instanceOf: Fault});
+  t.is(error.code, 'BAD_REQUEST');
+  t.regex(error.message, /m cannot do this: it lacks chat/u);
+  const later = await t.throwsAsync(run({...deps, rank: () => ranked('draining')}), {instanceOf: Fault});
+  t.is(later.code, 'NO_CANDIDATE');
+});
+
 test('an answer without a single byte counts as a failure before output', async t => {
   const deps = depsFor(scriptedWorker(node('A'), scriptedLease([])), scriptedWorker(node('B'), scriptedLease(['ok'])));
   t.is(await text(await run(deps)), 'ok');

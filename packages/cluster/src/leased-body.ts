@@ -30,20 +30,24 @@ export class LeasedBody implements AsyncIterableIterator<Uint8Array> {
     if (signal.aborted) this.#abort();
   }
 
-  /** Waits for the first bytes. Throws when there are none. */
+  /** Waits for the first bytes that say something. Throws when there are none. */
   async begin(response: WorkResponse): Promise<void> {
     this.#response = response;
     this.#source = response.body[Symbol.asyncIterator]();
-    const {done, value} = await this.#source.next();
-    if (done === true) throw new Fault('ENGINE_FAILED', `${this.#nodeName} sent an empty answer`);
-    this.#first = value;
+    for (;;) {
+      const {done, value} = await this.#source.next();
+      if (done === true) throw new Fault('ENGINE_FAILED', `${this.#nodeName} sent an empty answer`);
+      this.#first = value;
+      if (!isSilence(value)) return;
+    }
   }
 
   /** The message when the stream opens with an error event, which llama-server sends with status 200. */
   firstEventError(): string | undefined {
     if (!this.#first || this.#first.length > peekBytesMax) return undefined;
     const text = new TextDecoder().decode(this.#first);
-    const event = /^(?:event: error\n)?data: (\{\s*"error".*)/u.exec(text)?.[1];
+    // In the dialects that name their events the error stands bare.
+    const event = /^(?:event: error\ndata: |data: (?=\{\s*"error"))(\{.*)/u.exec(text)?.[1];
     return event === undefined ? undefined : (/"message"\s*:\s*"([^"]*)"/u.exec(event)?.[1] ?? 'the engine failed');
   }
 
@@ -97,3 +101,15 @@ export class LeasedBody implements AsyncIterableIterator<Uint8Array> {
     await this.#lease[Symbol.asyncDispose]();
   }
 }
+
+/** llama-server writes comments while it reads a long prompt. They are no output; who asked keeps its client alive. */
+function isSilence(chunk: Uint8Array): boolean {
+  return (
+    chunk[0] === colon && chunk.length <= commentBytesMax && /^(?::[^\n]*\n+)+$/u.test(Buffer.from(chunk).toString())
+  );
+}
+
+const colon = 0x3a;
+
+/** What is longer says something. */
+const commentBytesMax = 256;

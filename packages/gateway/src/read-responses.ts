@@ -29,10 +29,12 @@ export const responses: Operation = {
       kind: 'call',
       request,
       answerType: 'text/event-stream',
-      reply: (response, clock, patience) =>
-        body['stream'] === true
-          ? new EventReply(response, responsesTranslator(body, frame.id), clock, patience)
-          : new ObjectReply(response, responsesAssembly(body, frame.id)),
+      reply: (response, clock, patience) => {
+        const origin = {id: frame.id, atSeconds: Math.floor(clock.wallMs() / 1000)};
+        return body['stream'] === true
+          ? new EventReply(response, responsesTranslator(body, origin), clock, patience)
+          : new ObjectReply(response, responsesAssembly(body, origin));
+      },
     };
   },
 };

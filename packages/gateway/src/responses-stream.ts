@@ -9,12 +9,18 @@ import type {Assembly} from './object-reply.ts';
 import {eventStreamType} from './stream-output.ts';
 import {problemFromErrorEvent} from './upstream-problem.ts';
 
+/** What a response says of itself before the engine has said anything. */
+interface Origin {
+  readonly id: string;
+  readonly atSeconds: number;
+}
+
 /**
  * The events of a response. llama-server sends the right ones in the right order, but leaves out the numbers by which
  * clients put them together, and most of what a response says of itself (facts: client-apis §2.4).
  */
-export function responsesTranslator(asked: JsonObject, requestId: string): EventTranslator {
-  const whole = new ResponseFields(asked, requestId);
+export function responsesTranslator(asked: JsonObject, origin: Origin): EventTranslator {
+  const whole = new ResponseFields(asked, origin);
   const items = new Map<string, number>();
   const reasoned = new Set<unknown>();
   let sequence = 0;
@@ -85,8 +91,8 @@ export function responsesTranslator(asked: JsonObject, requestId: string): Event
 }
 
 /** The response that a stream of events ends with. */
-export function responsesAssembly(asked: JsonObject, requestId: string): Assembly {
-  const whole = new ResponseFields(asked, requestId);
+export function responsesAssembly(asked: JsonObject, origin: Origin): Assembly {
+  const whole = new ResponseFields(asked, origin);
   let result: JsonObject | undefined;
   return {
     errors: openAiErrors,
@@ -108,9 +114,9 @@ class ResponseFields {
   readonly #asked: JsonObject;
   #known: JsonObject;
 
-  constructor(asked: JsonObject, requestId: string) {
+  constructor(asked: JsonObject, {id, atSeconds}: Origin) {
     this.#asked = asked;
-    this.#known = {id: `resp_${requestId}`, object: 'response', created_at: 0, status: 'in_progress'};
+    this.#known = {id: `resp_${id}`, object: 'response', created_at: atSeconds, status: 'in_progress'};
   }
 
   fill(response: JsonObject): JsonObject {

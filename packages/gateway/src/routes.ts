@@ -1,5 +1,6 @@
+import type {ServerResponse} from 'node:http';
 import type {FastifyInstance, FastifyReply, FastifyRequest} from 'fastify';
-import type {StatusReport} from '@hearsay/core';
+import type {Clock, StatusReport} from '@hearsay/core';
 import type {RunService} from './attend.ts';
 import {countTokens} from './count-tokens.ts';
 import {messages} from './read-messages.ts';
@@ -11,6 +12,7 @@ import {errorFormFor} from './error-form.ts';
 import {controlRoutes} from './control-routes.ts';
 import type {JsonObject} from './json.ts';
 import {findModel, listModels} from './list-models.ts';
+import {Metrics} from './metrics.ts';
 import {badRequest, isProblem, problemFrom, sendJson, sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
 import type {Operation} from './operation.ts';
@@ -42,7 +44,14 @@ export interface Route {
 /** Everything that the gateway serves. */
 export function addRoutes(app: FastifyInstance, service: RouteService): void {
   app.addContentTypeParser('*', (_request, _payload, done) => done(null)); // handlers read bodies themselves
-  const routes = [...openAiRoutes(service), ...ollamaRoutes(service), ...adminRoutes(service), frontPage(service)];
+  const metrics = new Metrics();
+  const routes = [
+    ...openAiRoutes(service),
+    ...ollamaRoutes(service),
+    ...adminRoutes(service),
+    metricsRoute(metrics, service),
+    frontPage(service),
+  ];
   for (const [url, routesHere] of byPath(routes)) {
     const allowed = allowedMethods(routesHere);
     for (const method of methods) {
@@ -51,8 +60,11 @@ export function addRoutes(app: FastifyInstance, service: RouteService): void {
         method,
         url,
         exposeHeadRoute: false,
-        handler: (request, reply) =>
-          route ? run(route, request, reply) : finish(request, reply, wrongMethod(request, allowed)),
+        handler: (request, reply) => {
+          if (route === undefined) return finish(request, reply, wrongMethod(request, allowed));
+          measure(route, reply.raw, metrics, service.clock);
+          return run(route, request, reply);
+        },
       });
     }
   }
@@ -112,6 +124,7 @@ function openAiRoutes(service: RouteService): readonly Route[] {
       paths: ['/health', '/v1/health'],
       handle: () => health(service.status()),
     },
+    {method: 'GET', paths: ['/ready'], handle: () => ready(service)},
   ];
 }
 
@@ -134,6 +147,28 @@ function adminRoutes(service: RouteService): readonly Route[] {
     {method: 'GET', paths: ['/hearsay/v1/models'], handle: () => ({models: cluster.models()})},
     ...controlRoutes(service),
   ];
+}
+
+/** For Prometheus, which asks again and again: nothing here wakes a model (R16). */
+function metricsRoute(metrics: Metrics, {cluster, status, running}: RouteService): Route {
+  return {
+    method: 'GET',
+    paths: ['/metrics'],
+    handle: async (_request, {raw}) => {
+      const bytes = Buffer.from(metrics.text(cluster, status(), running.size));
+      const type = 'text/plain; version=0.0.4; charset=utf-8';
+      raw.writeHead(200, {'content-type': type, 'content-length': bytes.length}).end(bytes);
+    },
+  };
+}
+
+/** Counts the answer when it has ended, or when its client has left. */
+function measure({paths}: Route, response: ServerResponse, metrics: Metrics, clock: Clock): void {
+  const startedMs = clock.monotonicMs();
+  response.once('close', () => {
+    const status = response.writableFinished ? response.statusCode : 499;
+    metrics.note(paths[0] ?? '', status, (clock.monotonicMs() - startedMs) / 1000);
+  });
 }
 
 function byPath(routes: readonly Route[]): ReadonlyMap<string, readonly Route[]> {
@@ -176,6 +211,15 @@ function finish({raw}: FastifyRequest, reply: FastifyReply, answer: JsonObject |
 
 function health({name, id, version, peers, models, loaded, inFlight}: StatusReport): JsonObject {
   return {status: 'ok', node: name, id, version, peers, models, loaded, in_flight: inFlight};
+}
+
+/** Whether sending a request here makes sense now: this node or another has a model that can be used. */
+function ready({cluster}: RouteService): JsonObject | Problem {
+  const models = cluster.models().filter(({problem}) => problem === undefined).length;
+  if (models > 0) return {status: 'ready', models};
+  const message = 'neither this node nor any that it reaches has a model that can be used';
+  const headers = {'retry-after': '1'};
+  return {kind: 'problem', status: 503, type: 'server_error', code: 'no_candidate', message, headers};
 }
 
 function wildcard({params}: FastifyRequest): string {
