@@ -1,11 +1,12 @@
 import type {SettingKey} from './settings.ts';
-import {settingFacts, settingKeys} from './settings.ts';
+import {settingFacts} from './setting-facts.ts';
+import {settingKeys} from './settings.ts';
 
 /** The manual of all settings as Markdown: `docs/configuration.md`. */
 export function configDocs(): string {
   return `# Settings
 
-<!-- Made by scripts/write-config-docs.ts from packages/cli/src/settings.ts; do not edit. -->
+<!-- Made by scripts/write-config-docs.ts from packages/cli/src/setting-facts.ts; do not edit. -->
 
 Nothing needs to be set. A setting comes from, the strongest first: a flag of \`hearsay serve\`, an environment variable, the
 config file, the default. The config file is TOML at \`$XDG_CONFIG_HOME/hearsay/config.toml\` (mostly

@@ -4,7 +4,8 @@ import {Fault} from '@hearsay/core';
 import type {StorePlace} from '@hearsay/models';
 import {defaultGatewayPort, defaultMeshPort, ollamaPort} from './addresses.ts';
 import type {ExternalServer} from './external-servers.ts';
-import {isSettingKey, judgeSettings, settingFacts, settingKeys} from './settings.ts';
+import {settingFacts} from './setting-facts.ts';
+import {isSettingKey, judgeSettings, settingKeys} from './settings.ts';
 import type {RawSettings, SettingKey, Settings} from './settings.ts';
 import {storeNames, storePlaces} from './store-places.ts';
 import {suggest} from './suggest.ts';
@@ -35,8 +36,6 @@ export interface Config {
     readonly folders: readonly string[];
     /** Stores of other programs, and our own. */
     readonly stores: readonly StorePlace[];
-    /** What this node calls models, and what is meant. */
-    readonly aliases: Readonly<Record<string, string>>;
     readonly demo: boolean;
   };
   readonly engine: {
@@ -143,7 +142,6 @@ export function toConfig(sources: readonly SettingsSource[], surroundings: Surro
         {kind: 'hearsay', path: join(dataFolder, 'models')},
         ...storePlaces(settings['models.stores'] ?? storeNames, surroundings),
       ],
-      aliases: settings['models.aliases'] ?? {},
       demo: settings['models.demo'] ?? true,
     },
     engine: {

@@ -44,4 +44,4 @@ export type {Candidate, Exclusion, Question, Reach, SelfFacts} from './candidate
 export {rank} from './rank.ts';
 export type {Ranked} from './rank.ts';
 export {editDistance, resolveModel, toNamedModel, withoutDemo} from './resolve-model.ts';
-export type {Aliases, NamedModel, Resolution} from './resolve-model.ts';
+export type {NamedModel, Resolution} from './resolve-model.ts';
