@@ -6,7 +6,7 @@ import {settingKeys} from './settings.ts';
 export function configDocs(): string {
   return `# Settings
 
-<!-- Made by scripts/write-config-docs.ts from packages/cli/src/settings.ts; do not edit. -->
+<!-- Made by scripts/write-config-docs.ts from packages/cli/src/setting-facts.ts; do not edit. -->
 
 Nothing needs to be set. A setting comes from, the strongest first: a flag of \`hearsay serve\`, an environment variable, the
 config file, the default. The config file is TOML at \`$XDG_CONFIG_HOME/hearsay/config.toml\` (mostly

@@ -139,17 +139,6 @@ test('stores can be left out and pointed elsewhere; our own is always there', t 
   t.throws(() => stores(inFile({models: {stores: ['olama']}})), {message: /models\.stores .* huggingface, ollama/u});
 });
 
-test('aliases are a table in the file and pairs in the environment', t => {
-  const aliases = (source: SettingsSource): unknown => config(source).models.aliases;
-  t.deepEqual(aliases(inFile({models: {aliases: {'gpt-4o': 'a:Q8'}}})), {'gpt-4o': 'a:Q8'});
-  t.deepEqual(aliases(settingsOfVariables({HEARSAY_ALIASES: 'gpt-4o = a:Q8, b=c'}, '/somewhere')), {
-    'gpt-4o': 'a:Q8',
-    b: 'c',
-  });
-  for (const bad of ['gpt', {a: 1}, {a: ''}, ['a']]) {
-    t.throws(() => aliases(inFile({models: {aliases: bad}})), {message: /models\.aliases/u}, JSON.stringify(bad));
-  }
-});
 test('a table for one model says how that one is loaded', t => {
   const toml = {
     models: {

@@ -38,8 +38,6 @@ export interface Config {
     readonly folders: readonly string[];
     /** Stores of other programs, and our own. */
     readonly stores: readonly StorePlace[];
-    /** What this node calls models, and what is meant. */
-    readonly aliases: Readonly<Record<string, string>>;
     readonly demo: boolean;
   };
   readonly engine: {
@@ -156,7 +154,6 @@ export function toConfig(sources: readonly SettingsSource[], surroundings: Surro
         {kind: 'hearsay', path: join(dataFolder, 'models')},
         ...storePlaces(settings['models.stores'] ?? storeNames, surroundings),
       ],
-      aliases: settings['models.aliases'] ?? {},
       demo: settings['models.demo'] ?? true,
     },
     engine: {

@@ -100,7 +100,6 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
         nodeName: config.name,
         version,
         boot,
-        aliases: new Map(Object.entries(config.models.aliases)),
         preload,
         takesWishes: remoteControl,
       },

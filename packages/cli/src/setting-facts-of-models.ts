@@ -22,15 +22,6 @@ export const modelFacts: Readonly<
       'own variables (`HF_HOME`, `HF_HUB_CACHE`, `OLLAMA_MODELS`, `LLAMA_CACHE`) say, or in the folder after `=`. `[]` leaves ' +
       'all of them out.',
   },
-  'models.aliases': {
-    variable: 'HEARSAY_ALIASES',
-    flag: undefined,
-    otherwise: 'none',
-    example: '{"gpt-4o" = "unsloth/Qwen3-8B-GGUF:Q4_K_M"}',
-    about:
-      'Further names for models, for requests that enter at this node: an alias and what it means, a name in any form that ' +
-      'a request may use. In the environment: `ALIAS=NAME,…`. An alias goes before a model of the same name.',
-  },
   'models.demo': {
     variable: 'HEARSAY_DEMO',
     flag: undefined,

@@ -1,5 +1,5 @@
 import {z} from 'zod';
-import {isKnownNodeText, nameLengthMax} from '@hearsay/core';
+import {isKnownNodeText} from '@hearsay/core';
 import {parseByteCount} from './byte-count.ts';
 import {parseDuration} from './duration.ts';
 import {isStoreText, storeNames} from './store-places.ts';
@@ -41,19 +41,6 @@ export function pairs(must: string): z.ZodType<Readonly<Record<string, string>>>
     context.addIssue({code: 'custom', message: must});
     return z.NEVER;
   });
-}
-
-/** `alias = model`, as a table or as a list of pairs. */
-export function aliases(): z.ZodType<Readonly<Record<string, string>>> {
-  const must = 'a table of names: "alias" = "model"';
-  const parted = list(must).transform((parts, context) => {
-    const entries = parts.map(part => part.split(/=(.+)/u, 2).map(word => word.trim()));
-    if (entries.every(({length}) => length === 2)) return Object.fromEntries(entries);
-    context.addIssue({code: 'custom', message: must});
-    return z.NEVER;
-  });
-  const text = z.string({error: must}).trim().min(1, {error: must}).max(nameLengthMax, {error: must});
-  return z.union([z.record(text, text), parted.pipe(z.record(text, text))], {error: must});
 }
 
 /** Stores of other programs, each with or without a place. */

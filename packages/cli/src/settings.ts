@@ -1,7 +1,7 @@
 import {z} from 'zod';
 import type {LogLevel} from '@hearsay/core';
 import {bodyBytesMax} from '@hearsay/core';
-import {aliases, byteCount, duration, list, name, pairs, path, stores, wholeNumber, yesOrNo} from './setting-kinds.ts';
+import {byteCount, duration, list, name, pairs, path, stores, wholeNumber, yesOrNo} from './setting-kinds.ts';
 import {externalServers} from './external-servers.ts';
 import type {ExternalServer} from './external-servers.ts';
 
@@ -29,7 +29,6 @@ const schemas = {
   'mesh.peers': list('a list of addresses'),
   'models.folders': list('a list of folders'),
   'models.stores': stores(),
-  'models.aliases': aliases(),
   'models.demo': yesOrNo(),
   'engine.path': path(),
   'engine.slots': wholeNumber(1, 256),
@@ -66,7 +65,6 @@ export interface Settings {
   readonly 'mesh.peers'?: readonly string[] | undefined;
   readonly 'models.folders'?: readonly string[] | undefined;
   readonly 'models.stores'?: readonly string[] | undefined;
-  readonly 'models.aliases'?: Readonly<Record<string, string>> | undefined;
   readonly 'models.demo'?: boolean | undefined;
   readonly 'engine.path'?: string | undefined;
   readonly 'engine.slots'?: number | undefined;

@@ -12,7 +12,7 @@ import type {
   ModelStore,
   NamedModel,
 } from '@hearsay/core';
-import type {Aliases, RequestId, Resolution} from '@hearsay/core';
+import type {RequestId, Resolution} from '@hearsay/core';
 import {startAnnouncer} from './announcer.ts';
 import {controlHere} from './control-here.ts';
 import {controlMesh} from './control-mesh.ts';
@@ -31,8 +31,6 @@ export interface ClusterConfig {
   readonly version: string;
   /** Greater than at every start before; kept beside the node's key. */
   readonly boot: number;
-  /** What this node calls models, and what is meant. */
-  readonly aliases?: Aliases;
   /** Models that this node loads at its start and keeps. */
   readonly preload?: readonly string[];
   /** Whether other nodes may load and stop models here and read the logs of engines; default true. */
@@ -74,7 +72,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     },
   });
 
-  const reportDeps = {keeper, announcer, deps, aliases: config.aliases ?? new Map<string, string>()};
+  const reportDeps = {keeper, announcer, deps};
   const deciding: DispatchDeps = {
     rank(request, digests, tried) {
       const {needs, policy} = request;
@@ -109,7 +107,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
 
   async function resolve(asked: string, signal: AbortSignal): Promise<Resolution> {
     for (;;) {
-      const resolution = resolveModel(asked, known(), config.aliases);
+      const resolution = resolveModel(asked, known());
       const settlesInMs = startedAtMs + settlingMs - clock.monotonicMs();
       if (resolution.kind === 'found' || settlesInMs <= 0) return resolution;
       await keeper.changed(AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(settlesInMs))]));

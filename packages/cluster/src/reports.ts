@@ -1,7 +1,6 @@
 /** What people and clients are told of the mesh: read-only pictures of this node and of what it has heard. */
-import {isAlive, isProven, resolveModel, shortNode, toNamedModel, withoutDemo} from '@hearsay/core';
+import {isAlive, isProven, shortNode, withoutDemo} from '@hearsay/core';
 import type {
-  Aliases,
   Digest,
   EngineBeat,
   EngineReport,
@@ -20,7 +19,6 @@ export interface ReportDeps {
   readonly keeper: ViewKeeper;
   readonly announcer: Announcer;
   readonly deps: ClusterDeps;
-  readonly aliases: Aliases;
 }
 
 interface Holding {
@@ -47,7 +45,7 @@ export function reportModels(reportDeps: ReportDeps, withDemo: boolean): readonl
     .list()
     .filter(({problem}) => problem !== undefined)
     .map(describeBroken);
-  const reports = [...withAliases(markConflicts(offered), reportDeps.aliases), ...broken];
+  const reports = [...markConflicts(offered), ...broken];
   return reports.toSorted((a, b) => a.name.localeCompare(b.name) || (a.digest < b.digest ? -1 : 1));
 
   function describeBroken(model: StoredModel): ModelReport {
@@ -203,22 +201,6 @@ function describeModel(holdings: readonly Holding[], stored: ReadonlyMap<Digest,
     problem: undefined,
     hashed: stored.get(digest)?.hashed,
   };
-}
-
-/** Aliases are names like others, for those that enter here. One that means nothing known is left out. */
-function withAliases(reports: readonly ModelReport[], aliases: Aliases): readonly ModelReport[] {
-  const added = new Map<Digest, string[]>();
-  const named = aliases.size === 0 ? [] : reports.map(toNamedModel);
-  for (const alias of aliases.keys()) {
-    const meant = resolveModel(alias, named, aliases);
-    for (const digest of meant.kind === 'found' ? meant.digests : []) {
-      added.set(digest, [...(added.get(digest) ?? []), alias]);
-    }
-  }
-  return reports.map(report => {
-    const more = added.get(report.digest);
-    return more === undefined ? report : {...report, names: [...new Set([...report.names, ...more])]};
-  });
 }
 
 /** One name, several digests: every one of them is marked (law 6). While one is unknown, they may be the same. */

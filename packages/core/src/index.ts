@@ -47,6 +47,6 @@ export type {Candidate, Exclusion, Question, Reach, SelfFacts} from './candidate
 export {rank} from './rank.ts';
 export type {Ranked} from './rank.ts';
 export {editDistance, resolveModel, toNamedModel, withoutDemo} from './resolve-model.ts';
-export type {Aliases, NamedModel, Resolution} from './resolve-model.ts';
+export type {NamedModel, Resolution} from './resolve-model.ts';
 export {countUse, makeRoom, planStart, worthOf} from './room.ts';
 export type {Resident, StartPlan, StartQuestion, Usage} from './room.ts';

@@ -81,17 +81,6 @@ test('R67: the beginning of a quantization is enough while it means one model', 
   t.like(resolveModel('o/r', [q8]), {kind: 'unknown', close: ['o/r:Q8_0']});
 });
 
-test('an alias means what its owner says, also when a model has that name', t => {
-  const aliases = new Map([
-    ['GPT-4o', 'qwen3-0.6b-q8_0'],
-    ['llama-3.2-1b', 'qwen3-0.6b-q8_0'],
-    ['gone', 'qwen3-0.6b-q8_1'],
-  ]);
-  t.like(resolveModel('gpt-4o', [qwen, llama], aliases), {digests: [digest('a')], name: 'Qwen3-0.6B-Q8_0'});
-  t.like(resolveModel('llama-3.2-1b', [qwen, llama], aliases), {digests: [digest('a')]});
-  t.deepEqual(resolveModel('gone', [qwen, llama], aliases), {kind: 'unknown', close: ['Qwen3-0.6B-Q8_0']});
-});
-
 test('R69: a name with a digest selects one of two contents', t => {
   const [here, there] = [named('m', 'b', {local: true}), named('m', 'c', {holders: 5})];
   t.like(resolveModel('M', [here, there]), {digests: [digest('b')]});

@@ -27,21 +27,14 @@ export function toNamedModel({digest, name, names, demo, nodes}: ModelReport): N
   return {digest, names: [name, ...others], demo, local: nodes.some(({local}) => local), holders: nodes.length};
 }
 
-/** Names that the owner of a node gave to models, with the names of the models they mean. */
-export type Aliases = ReadonlyMap<string, string>;
-
 /**
  * Pure: what a client means by a name. Names are compared without case, without the tag `latest` and without the place
  * where everybody has models from; `name@sha256:…`, a whole digest and its first twelve digits select one model. One
  * name with two contents goes to this node's own, else to what most nodes hold (law 6). No name at all means the only
  * model there is. A name that could be several models is unknown, and all that it could be are close.
  */
-export function resolveModel(
-  asked: string,
-  models: readonly NamedModel[],
-  aliases: Aliases = new Map<string, string>(),
-): Resolution {
-  const [name, digest] = splitDigest(normalize(aliasOf(asked, aliases) ?? asked));
+export function resolveModel(asked: string, models: readonly NamedModel[]): Resolution {
+  const [name, digest] = splitDigest(normalize(asked));
   if (name === '' && digest === undefined) return resolveDefault(models);
   const allowed = digest === undefined ? models : models.filter(model => matchesDigest(model.digest, digest));
   const matching = name === '' ? allowed : allowed.filter(model => formsOf(model).includes(name));
@@ -49,12 +42,6 @@ export function resolveModel(
   const best = byDigest.toSorted(compare)[0];
   if (best) return {kind: 'found', digests: [best.digest], name: best.names[0]};
   return resolveBeginning(name, allowed) ?? {kind: 'unknown', close: closeNames(name, models)};
-}
-
-function aliasOf(asked: string, aliases: Aliases): string | undefined {
-  const wanted = normalize(asked);
-  for (const [alias, meant] of aliases) if (normalize(alias) === wanted) return meant;
-  return undefined;
 }
 
 /** `repo:Q8` means `repo:Q8_0` while it cannot mean anything else (R67). */

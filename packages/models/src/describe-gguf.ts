@@ -59,10 +59,13 @@ export function withProjector(model: GgufDescription, projector: GgufHeader): Gg
   const [sight, hearing] = ['vision', 'audio'].map(sense => projector.metadata.get(`clip.has_${sense}_encoder`));
   const sees = sight === true || (sight === undefined && hearing !== true);
   const chats = model.capabilities.includes('chat') || model.capabilities.includes('completion');
+  const senses: Capability[] = [];
+  if (sees) senses.push('vision');
+  if (hearing === true) senses.push('audio');
   return {
     ...model,
     shape: {...model.shape, projectorBytes: model.shape.projectorBytes + projector.tensors.weightsBytes},
-    capabilities: sees && chats ? [...model.capabilities, 'vision'] : model.capabilities,
+    capabilities: chats ? [...model.capabilities, ...senses] : model.capabilities,
   };
 }
 

@@ -15,6 +15,9 @@ const pollMs = 500;
 /** Comparing stamps may take this share of the time; slow network disks are polled less often. */
 const pollShareMax = 0.1;
 
+/** Pause and look together, where nothing is watched, are over in time for those two seconds. */
+const unwatchedPauseMsMax = 1200;
+
 /** After an event: the other events of the same copy or deletion come within this time and are seen in one look. */
 const gatherMs = 100;
 
@@ -100,6 +103,12 @@ export function startKeeper(shelf: Shelf, {collect, knows, onLooked}: KeeperWays
     });
   }
 
+  /** What is watched tells of itself; for all else the poll is the only way to see that something is gone. */
+  function pollPauseMs(): number {
+    const pauseMs = Math.max(pollMs, comparingMs / pollShareMax);
+    return watch.seesAll() ? pauseMs : Math.min(pauseMs, Math.max(pollMs, unwatchedPauseMsMax - comparingMs));
+  }
+
   async function keepLooking(): Promise<void> {
     while (!signal.aborted) {
       try {
@@ -110,7 +119,7 @@ export function startKeeper(shelf: Shelf, {collect, knows, onLooked}: KeeperWays
       }
       first.resolve();
       do {
-        if (!hasEvent) await pause(Math.max(pollMs, comparingMs / pollShareMax));
+        if (!hasEvent) await pause(pollPauseMs());
         // A second event does not wake, so that a file which is being written is not looked at for every write.
         if (hasEvent) await pause(Math.max(gatherMs, lookingMs));
       } while (!signal.aborted && !(await isLookDue()));

@@ -7,6 +7,8 @@ import type {FileStamp} from './file-stamp.ts';
 /** Watches the folders of the latest scan, each on its own; replaces what it watched before. */
 export interface FolderWatch extends Disposable {
   readonly set: (folders: readonly FileStamp[]) => void;
+  /** False when some of the folders that were set are not watched. */
+  readonly seesAll: () => boolean;
 }
 
 /** Most folders watched: each costs a kernel watch, of which a user has some thousand. The poll covers the others. */
@@ -15,6 +17,7 @@ const watchesMax = 512;
 /** Calls back when something in a folder may have changed. Where watching does not work, it stays silent. */
 export function watchFolders(onEvent: () => void, log: Log): FolderWatch {
   const watchers = new Map<string, FSWatcher>();
+  let wantedCount = 0;
 
   function drop(id: string): void {
     watchers.get(id)?.close();
@@ -39,10 +42,12 @@ export function watchFolders(onEvent: () => void, log: Log): FolderWatch {
 
   return {
     set: folders => {
+      wantedCount = new Set(folders.map(identityOf)).size;
       const wanted = new Map(folders.slice(0, watchesMax).map(folder => [identityOf(folder), folder.path]));
       for (const id of watchers.keys()) if (!wanted.has(id)) drop(id);
       for (const [id, folder] of wanted) if (!watchers.has(id)) add(id, folder);
     },
+    seesAll: () => watchers.size >= wantedCount,
     [Symbol.dispose]: () => {
       for (const id of watchers.keys()) drop(id);
     },
