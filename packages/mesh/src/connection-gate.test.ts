@@ -3,6 +3,7 @@ import {generateKeyPair} from '@libp2p/crypto/keys';
 import type {PeerId} from '@libp2p/interface';
 import {multiaddr} from '@multiformats/multiaddr';
 import test from 'ava';
+import {isLoopbackAddress, isPrivateAddress} from '@hearsay/core';
 import type {NodeId} from '@hearsay/core';
 import {manualClock} from '../../../test/support/manual-clock.ts';
 import type {ManualClock} from '../../../test/support/manual-clock.ts';
@@ -24,7 +25,7 @@ interface Trial {
   readonly connected: Set<NodeId>;
 }
 
-function gateOf(self: PeerId, {serving = true, named = ''} = {}): Trial {
+function gateOf(self: PeerId, {serving = true, named = '', closed = false, relayed = false} = {}): Trial {
   const clock = manualClock();
   const connected = new Set<NodeId>();
   const gate = new ConnectionGate({
@@ -32,6 +33,12 @@ function gateOf(self: PeerId, {serving = true, named = ''} = {}): Trial {
     clock,
     isServing: () => serving,
     isConnected: node => connected.has(node),
+    isDirect: node => connected.has(node) && !relayed,
+    isClosed: () => closed,
+    isAdmitted: node => connected.has(node),
+    isRefused: () => false,
+    isNear: host => isPrivateAddress(host) || isLoopbackAddress(host),
+    metSelf: () => {},
     isNamed: address => address.toString() === named,
   });
   return {gate, clock, connected};
@@ -44,7 +51,7 @@ test('when two nodes dial each other at once, the lower lets exactly one handsha
   for (const order of ['out first', 'in first']) {
     const {gate} = gateOf(lower);
     const outbound = (): boolean => gate.denyOutboundEncryptedConnection(higher, dialled);
-    const inbound = (): boolean => gate.denyInboundEncryptedConnection(higher);
+    const inbound = (): boolean => gate.denyInboundEncryptedConnection(higher, dialled);
     const denied = order === 'out first' ? [outbound(), inbound()] : [inbound(), outbound()];
     t.deepEqual(denied, [false, true], order);
   }
@@ -53,20 +60,20 @@ test('when two nodes dial each other at once, the lower lets exactly one handsha
 test('the higher node takes whatever the lower one offers, so that no pair ends without a connection', t => {
   const {gate, connected} = gateOf(higher);
   t.false(gate.denyOutboundEncryptedConnection(lower, dialled));
-  t.false(gate.denyInboundEncryptedConnection(lower));
+  t.false(gate.denyInboundEncryptedConnection(lower, dialled));
   connected.add(nodeIdOf(lower));
-  t.false(gate.denyInboundEncryptedConnection(lower));
+  t.false(gate.denyInboundEncryptedConnection(lower, dialled));
   t.true(gate.denyOutboundEncryptedConnection(lower, dialled));
 });
 
 test('a handshake that led nowhere blocks the pair for three seconds at most', async t => {
   const {gate, clock} = gateOf(lower);
   t.false(gate.denyOutboundEncryptedConnection(higher, dialled));
-  t.true(gate.denyInboundEncryptedConnection(higher));
+  t.true(gate.denyInboundEncryptedConnection(higher, dialled));
   await clock.advance(3000);
-  t.false(gate.denyInboundEncryptedConnection(higher));
+  t.false(gate.denyInboundEncryptedConnection(higher, dialled));
   gate.settled(nodeIdOf(higher));
-  t.false(gate.denyInboundEncryptedConnection(higher));
+  t.false(gate.denyInboundEncryptedConnection(higher, dialled));
 });
 
 test('a dialled address is remembered with who answered there, and a node never connects to itself', t => {
