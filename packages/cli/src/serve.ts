@@ -1,5 +1,4 @@
 import {join} from 'node:path';
-import {networkInterfaces} from 'node:os';
 import {joinCluster} from '@hearsay/cluster';
 import {Fault} from '@hearsay/core';
 import type {Cluster, EngineHost, Environment, Mesh, StatusReport} from '@hearsay/core';
@@ -14,7 +13,6 @@ import type {Config} from './config.ts';
 import type {ExternalServer} from './external-servers.ts';
 import {lockDataFolder} from './lock-data-folder.ts';
 import {nextBoot} from './next-boot.ts';
-import {privateSubnets} from './private-subnets.ts';
 import {provideEngine} from './provide-engine.ts';
 import type {Variables} from './system.ts';
 import type {Terminal} from './terminal.ts';
@@ -88,6 +86,8 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
         nodeName: config.name,
         port: config.mesh.port,
         peers: config.mesh.peers,
+        relay: config.mesh.relay,
+        announce: config.mesh.announce,
         defaultPort: defaultMeshPort,
       },
       deps,
@@ -100,6 +100,7 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
         nodeName: config.name,
         version,
         boot,
+        role: config.mesh.role,
         aliases: new Map(Object.entries(config.models.aliases)),
         preload,
         takesWishes: remoteControl,
@@ -121,14 +122,14 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
         contextTokens: config.engine.contextMax ?? contextUntilKnown,
         presetsFile: inData('names.json'),
       },
-      {...deps, cluster, status},
+      {...deps, cluster, status, mesh: mesh.admin},
     ),
   );
   await lock.publish(gateway.url);
 
-  const openTo = privateSubnets(networkInterfaces());
+  const openness = mesh.admin.report();
   const hasEngine = typeof engine !== 'string';
-  terminal.out(banner({status: status(), models: cluster.models(), nodes: cluster.nodes(), hasEngine, openTo}));
+  terminal.out(banner({status: status(), models: cluster.models(), nodes: cluster.nodes(), hasEngine, openness}));
   await untilAborted(stop);
 }
 

@@ -59,7 +59,15 @@ export type {Checked, Pass, Revocation, Role, SignedStatement, Standing, Stateme
 export {decodeMembersAnswer, decodeMembersQuestion, decodeStatement} from './membership-codec.ts';
 export {encodeMembersAnswer, encodeMembersQuestion, encodeStatement} from './membership-codec.ts';
 export type {MembersAnswer, MembersQuestion} from './membership-codec.ts';
-export type {InviteReport, MemberReport, MeshAdmin, MeshReport, NetworkReport} from './mesh-admin.ts';
+export type {
+  InviteReport,
+  InviteWish,
+  MemberReport,
+  MeshAdmin,
+  MeshReport,
+  MeshRole,
+  NetworkReport,
+} from './mesh-admin.ts';
 export {firstTrusted, isTrustedNetwork, judgeAddress, networkKind, trustOf} from './networks.ts';
 export type {Network, Trust, TrustedNetwork} from './networks.ts';
 export {isInSubnet, isLoopbackAddress, isPrivateAddress, normalSubnet} from './subnets.ts';

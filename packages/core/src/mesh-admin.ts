@@ -1,6 +1,9 @@
 import type {NodeId} from './ids.ts';
 import type {Role} from './membership.ts';
 
+/** Whether a node runs requests for others, asks others to run its own, or both. */
+export type MeshRole = 'both' | 'use' | 'serve';
+
 export interface MemberReport {
   readonly id: NodeId;
   readonly name: string;

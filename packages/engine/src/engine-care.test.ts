@@ -68,7 +68,10 @@ test('R88: an engine that is killed at every start is started three times, howev
   const folder = await temporaryFolder(t);
   const command = join(folder, 'engine');
   await writeFile(join(folder, 'starts'), '');
-  await writeFile(command, `#!/bin/sh\n[ "$1" = --list-devices ] && exit 0\necho start >> '${join(folder, 'starts')}'\nkill -KILL $$\n`);
+  await writeFile(
+    command,
+    `#!/bin/sh\n[ "$1" = --list-devices ] && exit 0\necho start >> '${join(folder, 'starts')}'\nkill -KILL $$\n`,
+  );
   await chmod(command, 0o700);
   const engine = {command, leadingArguments: [], description: 'script'};
   const host = await trialHost(t, {engine, policy: {backoffMs: () => 10, coolDownMs: 600_000}});

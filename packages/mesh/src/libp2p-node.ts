@@ -9,7 +9,6 @@ import type {ConnectionGater, Libp2p, PrivateKey} from '@libp2p/interface';
 import {ping} from '@libp2p/ping';
 import type {Ping} from '@libp2p/ping';
 import {tcp} from '@libp2p/tcp';
-import type {TransportManager} from '@libp2p/interface-internal';
 import type {Multiaddr} from '@multiformats/multiaddr';
 import {createLibp2p} from 'libp2p';
 import {Fault} from '@hearsay/core';
@@ -147,8 +146,14 @@ function relayServer(): ReturnType<typeof circuitRelayServer> {
   });
 }
 
+/** What libp2p's transport manager can do; its own type is not public. */
+interface Transports {
+  getListeners(): readonly {getAddrs(): Multiaddr[]; listen(address: Multiaddr): Promise<void>}[];
+  listen(addresses: Multiaddr[]): Promise<void>;
+}
+
 /** libp2p makes a new listener for each reservation and never ends it, so one that lost its relay is used again. */
-async function reserve(manager: TransportManager, relay: Multiaddr): Promise<void> {
+async function reserve(manager: Transports, relay: Multiaddr): Promise<void> {
   const address = relay.encapsulate('/p2p-circuit');
   const idle = manager
     .getListeners()

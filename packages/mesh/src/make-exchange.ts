@@ -28,6 +28,13 @@ export function makeExchange({parts, keeper, handlers, config}: ExchangeDeps, en
     void keeper.contact(peer, addresses.map(String));
   }
 
+  /** Members are worth more than one attempt: the other side may get its relay a moment later. */
+  function heardOf(peer: NodeId, addresses: readonly string[]): void {
+    const readable = addresses.flatMap(readMultiaddr);
+    if (membership.mesh === undefined) dialling.sighted(peer, readable);
+    else if (!links.isConnected(peer)) dialling.pursue(peer, readable);
+  }
+
   return new Exchange(
     {
       mesh: () => membership.meshName,
@@ -41,7 +48,7 @@ export function makeExchange({parts, keeper, handlers, config}: ExchangeDeps, en
       newest: () => handlers.newest(),
       judge: (aged, from) => void handlers.judge(aged, from),
       known: () => links.known(),
-      heardOf: (peer, addresses) => dialling.sighted(peer, addresses.flatMap(readMultiaddr)),
+      heardOf,
     },
     admissions,
     environment,

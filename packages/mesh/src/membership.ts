@@ -230,7 +230,7 @@ export class Membership {
     const secret = random.bytes(16);
     const expiresAtMs = clock.wallMs() + lifeMs;
     const invite = {id: hexFrom(random.bytes(3)), secretHash: hashOf(secret), role, expiresAtMs};
-    const open = this.openInvites();
+    const open = this.#currentInvites();
     if (open.length >= invitesMax) {
       throw new Fault('BAD_REQUEST', `${open.length} invites are open; revoke some: hearsay members`);
     }
@@ -239,15 +239,21 @@ export class Membership {
   }
 
   openInvites(): readonly OpenInvite[] {
+    return this.#currentInvites().filter(({usedBy}) => usedBy === undefined);
+  }
+
+  #currentInvites(): readonly OpenInvite[] {
     const wallMs = this.#environment.clock.wallMs();
     return this.#state.invites.filter(({expiresAtMs}) => wallMs < expiresAtMs);
   }
 
-  /** Takes the invite that the secret opens: it opens once, also when two come at the same moment. */
-  async takeInvite(secret: Uint8Array): Promise<OpenInvite | undefined> {
+  /** Takes the invite that the secret opens: for one node only, also when two come at the same moment. */
+  async takeInvite(secret: Uint8Array, node: NodeId): Promise<OpenInvite | undefined> {
     const hash = hashOf(secret);
-    const invite = this.openInvites().find(({secretHash}) => secretHash === hash);
-    if (invite !== undefined) await this.dropInvite(invite.id);
+    const current = this.#currentInvites();
+    const invite = current.find(({secretHash}) => secretHash === hash);
+    if (invite === undefined || (invite.usedBy !== undefined && invite.usedBy !== node)) return undefined;
+    await this.update(() => ({invites: current.map(each => (each === invite ? {...invite, usedBy: node} : each))}));
     return invite;
   }
 

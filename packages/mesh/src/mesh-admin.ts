@@ -2,6 +2,7 @@ import {describeError, Fault, formatInvite, isNodeId, parseInvite, shortNode} fr
 import type {Environment, InviteReport, MembersAnswer, MeshAdmin, MeshReport, NodeId} from '@hearsay/core';
 import type {Connection} from '@libp2p/interface';
 import {multiaddr} from '@multiformats/multiaddr';
+import type {Multiaddr} from '@multiformats/multiaddr';
 import {isRelayed, relayOf, withoutNode} from './addresses.ts';
 import {memberReports} from './member-reports.ts';
 import type {MembersTalk} from './members-talk.ts';
@@ -25,6 +26,8 @@ export interface AdminDeps {
   readonly reservations: () => readonly NodeId[];
   /** Judges everybody anew, after a moment in which passes are exchanged when `gently`. */
   readonly rejudge: (how: 'at once' | 'gently') => Promise<void>;
+  /** Begins an exchange with a node that is connected. */
+  readonly greet: (node: NodeId) => void;
   readonly environment: Environment;
 }
 
@@ -49,19 +52,28 @@ export function meshAdmin(deps: AdminDeps): MeshAdmin {
       const {connection, answer} = await askInviter(code.inviter, addresses, question, signal);
       await membership.enter(answer.mesh, answer.meshName, answer.chain);
       await membership.revoke(answer.revocations);
-      if (connection.direct) {
-        await membership.contact(code.inviter, [withoutNode(connection.remoteAddr).toString()]);
+      if (connection.direct) await keep(code.inviter, withoutNode(connection.remoteAddr));
+      for (const address of addresses.filter(isRelayed)) {
+        const relay = relayOf(address);
+        if (isNodeId(relay)) await keep(relay, withoutNode(address.decapsulate('/p2p-circuit')));
       }
     } finally {
       for (const node of involved) parts.joining.delete(node);
     }
     await rejudge('gently');
+    for (const node of involved) deps.greet(node);
     return report();
+  }
+
+  /** The way back into the mesh, where no multicast leads. */
+  async function keep(node: NodeId, address: Multiaddr): Promise<void> {
+    await membership.contact(node, [address.toString()]);
+    parts.dialling.keep(node, [address]);
   }
 
   async function askInviter(
     inviter: NodeId,
-    addresses: readonly ReturnType<typeof multiaddr>[],
+    addresses: readonly Multiaddr[],
     question: {readonly kind: 'join'; readonly secret: Uint8Array; readonly name: string},
     signal: AbortSignal,
   ): Promise<{connection: Connection; answer: Extract<MembersAnswer, {kind: 'welcome'}>}> {
@@ -77,6 +89,7 @@ export function meshAdmin(deps: AdminDeps): MeshAdmin {
       } catch (error) {
         if (error instanceof Fault && error.code === 'BAD_REQUEST') throw error;
         failure = error;
+        environment.log('debug', 'joining failed, trying again', {attempt, reason: describeError(error)});
       }
     }
     const where = addresses.map(address => withoutNode(address).toString()).join(', ');

@@ -10,10 +10,12 @@ export interface OpenInvite {
   readonly secretHash: string;
   readonly role: Role;
   readonly expiresAtMs: number;
+  /** Who has used it: that node may ask again, as the answer may have been lost on the way. */
+  readonly usedBy?: NodeId | undefined;
 }
 
 /** A member as last met. */
-export interface KnownMember {
+interface KnownMember {
   readonly node: NodeId;
   readonly name: string;
   readonly role: Role;
@@ -40,7 +42,7 @@ export interface MeshState {
   readonly contacts: readonly {readonly node: NodeId; readonly addresses: readonly string[]}[];
 }
 
-export const emptyState: MeshState = {
+const emptyState: MeshState = {
   trusted: undefined,
   closed: undefined,
   revocations: [],
@@ -83,7 +85,9 @@ const schema = z.object({
     .optional(),
   closed: z.object({mesh: nodeId, meshName: z.string(), chain: z.array(statement)}).optional(),
   revocations: z.array(z.object({statement, chain: z.array(statement)})).max(revocationsMax),
-  invites: z.array(z.object({id: z.string(), secretHash: z.string(), role, expiresAtMs: z.number()})).max(invitesMax),
+  invites: z
+    .array(z.object({id: z.string(), secretHash: z.string(), role, expiresAtMs: z.number(), usedBy: nodeId.optional()}))
+    .max(invitesMax),
   members: z.array(z.object({node: nodeId, name: z.string(), role, expiresAtMs: z.number()})).max(membersMax),
   contacts: z.array(z.object({node: nodeId, addresses: z.array(z.string())})).max(contactsMax),
 });

@@ -92,6 +92,7 @@ class Libp2pMesh implements AdministeredMesh {
       nodeName: config.nodeName,
       reservations: () => this.#paths.reservations(),
       rejudge: how => this.#keeper.rejudge(how),
+      greet: peer => this.#exchangeWith(peer),
       environment,
     });
   }
@@ -186,7 +187,7 @@ class Libp2pMesh implements AdministeredMesh {
     gate.settled(peer);
     const left = links.closed(connection);
     if (left !== undefined) return gossip.moved(left.remotePeer, left);
-    if (this.#closing === undefined && admissions.isAdmitted(peer)) dialling.lost(peer, addresses);
+    if (this.#closing === undefined && admissions.isAdmitted(peer)) dialling.pursue(peer, addresses);
     admissions.forget(peer);
     this.#pool.forget(peer);
   }
@@ -212,7 +213,7 @@ class Libp2pMesh implements AdministeredMesh {
 
   #exchangeWith(peer: NodeId): void {
     const connection = this.#parts.links.connection(peer);
-    if (connection !== undefined && this.#parts.admissions.isAdmitted(peer)) void this.#exchange?.begin(connection);
+    if (connection !== undefined) void this.#exchange?.begin(connection);
   }
 
   #exchangeRepeatedly(): void {

@@ -113,8 +113,8 @@ export class StayConnected implements AsyncDisposable {
     this.#spawn(this.#dialInTurn(node, addresses).finally(() => this.#dialling.delete(node)));
   }
 
-  /** An admitted peer went away: try to get it back where it was, also if nobody sees it any more. */
-  lost(node: NodeId, addresses: readonly Multiaddr[]): void {
+  /** An admitted peer went away, or a member told of one: try for a while, also if nobody sees it. */
+  pursue(node: NodeId, addresses: readonly Multiaddr[]): void {
     if (addresses.length === 0 || this.#regaining.has(node) || this.#regaining.size >= dialsMax) return;
     this.#regaining.add(node);
     this.#spawn(this.#regain(node, addresses).finally(() => this.#regaining.delete(node)));
