@@ -36,7 +36,7 @@ export function parseInvite(text: string): InviteCode {
   const compact = text.replaceAll(/\s/gu, '');
   if (!compact.startsWith(prefix)) throw bad('is no invite; an invite begins with hearsay1-');
   const bytes = compact.length > codeLengthMax ? undefined : base64url.decode(compact.slice(prefix.length));
-  if (bytes === undefined) throw bad('has characters that no invite has');
+  if (bytes === undefined) throw bad('is damaged or incomplete; copy it again');
   const payload = bytes.subarray(0, -checkBytes);
   const check = checksum(payload);
   if (bytes.length <= checkBytes || !check.every((byte, index) => byte === bytes[payload.length + index])) {
