@@ -109,7 +109,7 @@ table ip hearsay {
 
 function forwarding(host: string, port: number): string {
   const rule = `tcp dport ${port} dnat to ${host}:${port}`;
-  return `table ip hearsay { chain pre { type nat hook prerouting priority -100; iifname "wan" ${rule}; } }`;
+  return `table ip hearsay { chain pre { type nat hook prerouting priority -100; iifname "wan" ${rule}; }; }`;
 }
 
 function nft(namespace: string, rules: string): void {
