@@ -1,5 +1,5 @@
 import {randomUUID} from 'node:crypto';
-import {mkdtemp, rm} from 'node:fs/promises';
+import {mkdtemp, rm, writeFile} from 'node:fs/promises';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import type {ExecutionContext} from 'ava';
@@ -24,8 +24,7 @@ async function twoLans(t: ExecutionContext, announce?: (nat: NattedLans) => read
   t.timeout(400_000);
   const nat = nattedLans(t);
   const mesh = `test-${randomUUID().slice(0, 8)}`;
-  const relayData = await mkdtemp(join(tmpdir(), 'hearsay-relay-'));
-  t.teardown(async () => rm(relayData, {recursive: true, force: true}));
+  const relayData = await folder(t);
   const startRelay = async (): Promise<Daemon> =>
     startDaemon(t, {
       name: 'relay',
@@ -62,6 +61,12 @@ async function twoLans(t: ExecutionContext, announce?: (nat: NattedLans) => read
   return {nat, left, right, relay, startRelay};
 }
 
+async function folder(t: ExecutionContext): Promise<string> {
+  const made = await mkdtemp(join(tmpdir(), 'hearsay-relay-'));
+  t.teardown(async () => rm(made, {recursive: true, force: true}));
+  return made;
+}
+
 function chat(tokens: number, content = 'count', stream = false): readonly string[] {
   const messages = [{role: 'user', content}];
   return ['-d', JSON.stringify({model: 'tiny-count-F16', max_tokens: tokens, stream, messages})];
@@ -78,7 +83,11 @@ netTest(
     await until('from the other side too', async () => (await alive(right)) === 'left relay right', meetMsMax);
     const seen = (await nodes(left)).find(({name}) => name === 'right');
     t.like(seen, {path: 'relayed', relayedBy: 'relay'});
-    t.regex(await says(left, 'nodes'), /right .* relayed by relay +\d+\.\d ms/u);
+    await until(
+      'the round trip is known',
+      async () => /right .* relayed by relay +\d+\.\d ms/u.test(await says(left, 'nodes')),
+      meetMsMax,
+    );
 
     const answer = await until(
       'right runs it',
@@ -89,6 +98,11 @@ netTest(
       meetMsMax,
     );
     t.regex(answer, / 1 2 3"/u);
+
+    const file = join(await folder(t), 'large.json');
+    await writeFile(file, JSON.stringify({model: 'tiny-count-F16', prompt: ' 1'.repeat(2_500_000), max_tokens: 1}));
+    // Only the other side can count its tokens, so the five megabytes have crossed.
+    t.regex(await curl(left, '/v1/completions', '--data-binary', `@${file}`), /\d{6,} tokens.*context/u);
 
     const all = Array.from({length: 63}, () => `${left.url}/v1/chat/completions`);
     const many = await until(
