@@ -1,11 +1,12 @@
 import {join} from 'node:path';
 import {joinCluster} from '@hearsay/cluster';
 import {Fault} from '@hearsay/core';
-import type {Cluster, EngineHost, Environment, Mesh, StatusReport} from '@hearsay/core';
+import type {Cluster, EngineHost, Environment, StatusReport} from '@hearsay/core';
 import {knownArchitectures, startEngineHost, startExternalEngines} from '@hearsay/engine';
 import type {Engine, ExternalEngineConfig} from '@hearsay/engine';
 import {startGateway} from '@hearsay/gateway';
 import {startMesh} from '@hearsay/mesh';
+import type {AdministeredMesh} from '@hearsay/mesh';
 import {demoModelPath, startModelStore} from '@hearsay/models';
 import {defaultMeshPort} from './addresses.ts';
 import {banner} from './banner.ts';
@@ -155,7 +156,7 @@ const describeSource: Readonly<Record<Engine['source'], string>> = {
 
 interface Parts {
   readonly config: Config;
-  readonly mesh: Mesh;
+  readonly mesh: AdministeredMesh;
   readonly engines: EngineHost;
   readonly cluster: Cluster;
 }
@@ -168,7 +169,7 @@ function reportStatus({
   return {
     id: mesh.self,
     name: config.name,
-    mesh: config.mesh.name,
+    mesh: mesh.admin.report().mesh,
     meshAddresses: mesh.addresses(),
     processId: process.pid,
     peers: cluster.nodes().filter(node => !node.local && node.state === 'alive').length,

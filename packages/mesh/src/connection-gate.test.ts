@@ -96,3 +96,33 @@ test('only near addresses may come in or be dialled, and named ones may be diall
 test('nobody comes in before the node serves', t => {
   t.true(gateOf(lower, {serving: false}).gate.denyInboundConnection(from('/ip4/127.0.0.1/tcp/50000')));
 });
+
+test('a relay serves members only, and passes a stranger on to them for the seconds that strangers have', t => {
+  const open = gateOf(lower);
+  t.true(open.gate.denyInboundRelayReservation(higher));
+  t.true(open.gate.denyInboundRelayedConnection(higher));
+  const {gate, connected} = gateOf(lower, {closed: true});
+  t.true(gate.denyInboundRelayReservation(higher));
+  t.true(gate.denyOutboundRelayedConnection(lower, higher));
+  connected.add(nodeIdOf(higher));
+  t.false(gate.denyInboundRelayReservation(higher));
+  t.false(gate.denyInboundRelayedConnection(higher));
+  t.false(gate.denyOutboundRelayedConnection(lower, higher));
+});
+
+test('a direct connection may be added to a relayed one, but no second one of either kind', t => {
+  const relay = '/ip4/45.0.0.10/tcp/4328/p2p/12D3KooWQQ3ppkVzYfyLTnMTwizULhvAWB11nLezi6F7yic4wygS/p2p-circuit';
+  const {gate, connected} = gateOf(higher, {closed: true, relayed: true});
+  connected.add(nodeIdOf(lower));
+  t.true(gate.denyOutboundEncryptedConnection(lower, {remoteAddr: multiaddr(relay)}));
+  t.false(gate.denyOutboundEncryptedConnection(lower, dialled));
+  const direct = gateOf(higher, {closed: true});
+  direct.connected.add(nodeIdOf(lower));
+  t.true(direct.gate.denyOutboundEncryptedConnection(lower, dialled));
+});
+
+test('members of a closed mesh may come from anywhere', t => {
+  const {gate} = gateOf(lower, {closed: true});
+  t.false(gate.denyInboundConnection(from('/ip4/203.0.113.9/tcp/4328')));
+  t.false(gate.denyDialMultiaddr(multiaddr('/ip4/203.0.113.9/tcp/4328')));
+});
