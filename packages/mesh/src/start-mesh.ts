@@ -22,12 +22,10 @@ import {MembershipKeeper} from './membership-keeper.ts';
 import {Paths} from './paths.ts';
 import {peerWorker} from './peer-worker.ts';
 import {timeLimit} from './time-limit.ts';
+import {watchConnections} from './watch-connections.ts';
 
 /** Gossip brings news at once; the exchange repairs what it lost. One peer at a time, at random. */
 const exchangeMs = 30_000;
-
-/** A connection on which no admission was even begun is of no use. */
-const admissionMsMax = 10_000;
 
 /** A node leaves within two seconds, whatever libp2p still waits for. */
 const stopMsMax = 2000;
@@ -116,7 +114,9 @@ class Libp2pMesh implements AdministeredMesh {
     await this.#handle(inventoryProtocol, stream => giveInventory(stream, handlers.inventory(), clock));
     await this.#handle(leaseProtocol, (stream, from) => this.#leases?.serve(stream, from));
     await this.#handle(controlProtocol, (stream, from) => answerControl(stream, from, handlers.control, clock));
-    this.#watchConnections(exchange);
+    const gone = (peer: NodeId): void => this.#pool.forget(peer);
+    const isClosing = (): boolean => this.#closing !== undefined;
+    this.#stack.use(watchConnections({parts: this.#parts, exchange, gone, isClosing, clock}));
     gossip.start(
       node.services.pubsub,
       (record, from) => handlers.judge({record, ageMs: 0}, from),
@@ -142,54 +142,6 @@ class Libp2pMesh implements AdministeredMesh {
       }
     };
     await node.handle(protocol, handler, {maxInboundStreams: streamsMax, maxOutboundStreams: streamsMax});
-  }
-
-  #watchConnections(exchange: Exchange): void {
-    const {node, links, admissions, gate} = this.#parts;
-    const end = new AbortController();
-    this.#stack.defer(() => end.abort());
-    const {signal} = end;
-    const opened = ({detail}: CustomEvent<Connection>): void => this.#opened(detail, exchange);
-    node.addEventListener('connection:open', opened, {signal});
-    node.addEventListener('connection:close', ({detail}) => this.#closed(detail), {signal});
-    node.addEventListener(
-      'peer:identify',
-      ({detail}) => {
-        const peer = nodeIdOf(detail.peerId);
-        links.identified(peer, detail.listenAddrs);
-        if (admissions.isAdmitted(peer)) this.#parts.announce(peer); // its address is known now
-      },
-      {signal},
-    );
-    for (const connection of node.getConnections()) gate.settled(nodeIdOf(connection.remotePeer));
-  }
-
-  #opened(connection: Connection, exchange: Exchange): void {
-    const {links, admissions, gate} = this.#parts;
-    const peer = nodeIdOf(connection.remotePeer);
-    const first = !links.isConnected(peer);
-    links.opened(connection);
-    gate.settled(peer);
-    if (first) admissions.begin(peer);
-    if (!first && admissions.isAdmitted(peer)) this.#parts.announce(peer); // the path may be another one now
-    const isOurs = connection.direction === 'outbound' && !this.#parts.joining.has(peer);
-    if (isOurs && !admissions.isAdmitted(peer)) void exchange.begin(connection);
-    const check = this.#environment.clock.after(admissionMsMax, () => {
-      if (admissions.state(peer).kind === 'unknown') connection.abort(new Error('no admission was asked for'));
-    });
-    connection.addEventListener('close', () => check[Symbol.dispose]());
-  }
-
-  #closed(connection: Connection): void {
-    const {links, admissions, gate, gossip, dialling} = this.#parts;
-    const peer = nodeIdOf(connection.remotePeer);
-    const addresses = links.dialable(peer);
-    gate.settled(peer);
-    const left = links.closed(connection);
-    if (left !== undefined) return gossip.moved(left.remotePeer, left);
-    if (this.#closing === undefined && admissions.isAdmitted(peer)) dialling.pursue(peer, addresses);
-    admissions.forget(peer);
-    this.#pool.forget(peer);
   }
 
   /** Again when the node belongs to a mesh of another name. */
