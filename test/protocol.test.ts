@@ -9,6 +9,8 @@ import {
 } from '@hearsay/core';
 import {encodeBeat, encodeExchange, encodeInventory, encodeLeave, encodeOffer, encodeOfferAnswer} from '@hearsay/core';
 import {automatic, encodeSignedRecord} from '@hearsay/core';
+import {decodeMembersAnswer, decodeMembersQuestion, decodeStatement} from '@hearsay/core';
+import {encodeMembersAnswer, encodeMembersQuestion, encodeStatement} from '@hearsay/core';
 import test from 'ava';
 import {beat, digest, engineBeat, model, node} from './support/builders.ts';
 
@@ -56,4 +58,35 @@ test('this version still writes exactly those bytes', t => {
   same('busy', encodeOfferAnswer(decodeOfferAnswer(golden('busy'))));
   same('refuse', encodeOfferAnswer(decodeOfferAnswer(golden('refuse'))));
   same('exchange', encodeExchange(decodeExchange(golden('exchange'))));
+});
+
+const mesh = node('F');
+const pass = {
+  kind: 'pass',
+  mesh,
+  node: node('A'),
+  name: 'spark',
+  role: 'keeper',
+  expiresAtMs: 1_800_000_000_000,
+} as const;
+const revocation = {kind: 'revocation', mesh, node: node('A'), name: 'spark'} as const;
+const passes = [{signer: mesh, payload: golden('pass'), signature}];
+const revoked = [{statement: {signer: mesh, payload: golden('revocation'), signature}, chain: []}];
+
+test('the golden bytes on membership decode to what the document describes, and are still written so', t => {
+  t.deepEqual(decodeStatement(golden('pass')), pass);
+  t.deepEqual(decodeStatement(golden('revocation')), revocation);
+  t.deepEqual(decodeMembersQuestion(golden('join')), {kind: 'join', secret: new Uint8Array(16).fill(9), name: 'spark'});
+  t.deepEqual(decodeMembersQuestion(golden('renew')), {kind: 'renew'});
+  t.deepEqual(decodeMembersQuestion(golden('revoke')), {kind: 'revoke', revocations: revoked});
+  t.like(decodeMembersAnswer(golden('welcome')), {kind: 'welcome', mesh, meshName: 'home', chain: passes});
+  t.deepEqual(decodeMembersAnswer(golden('no')), {kind: 'no', reason: 'used'});
+  t.like(decodeExchange(golden('member-exchange')), {member: {mesh, chain: passes}, relay: true, refusal: 'closed'});
+  const same = (name: string, bytes: Uint8Array): boolean => t.deepEqual(Uint8Array.from(bytes), golden(name), name);
+  same('pass', encodeStatement(pass));
+  same('revocation', encodeStatement(revocation));
+  for (const name of ['join', 'renew', 'revoke'])
+    same(name, encodeMembersQuestion(decodeMembersQuestion(golden(name))));
+  for (const name of ['welcome', 'no']) same(name, encodeMembersAnswer(decodeMembersAnswer(golden(name))));
+  same('member-exchange', encodeExchange(decodeExchange(golden('member-exchange'))));
 });

@@ -46,6 +46,8 @@ export interface Daemon {
   readonly pid: number;
   readonly name: string;
   readonly dataFolder: string;
+  /** What it was started within, such as `ip netns exec NAME`. */
+  readonly within: readonly string[];
   /** The banner. */
   stdout(): string;
   /** Its log so far. */
@@ -104,6 +106,7 @@ export async function startDaemon(t: Pick<ExecutionContext, 'teardown'>, options
     pid: child.pid ?? 0,
     name,
     dataFolder,
+    within: options.within ?? [],
     stdout,
     stderr,
     exited,

@@ -1,4 +1,5 @@
 import {execFileSync} from 'node:child_process';
+import type {StdioOptions} from 'node:child_process';
 import {userInfo} from 'node:os';
 import type {ExecutionContext} from 'ava';
 
@@ -33,30 +34,113 @@ export function switchedLan(t: Pick<ExecutionContext, 'teardown'>, hosts: number
   const port = (index: number): string => `p${index}`;
   t.teardown(() => {
     for (const namespace of [bridge, ...Array.from({length: hosts}, (_, index) => name(index))]) {
-      try {
-        run('netns', 'del', namespace);
-      } catch {
-        // It was never made, because building the LAN failed before.
-      }
+      removeNamespace(namespace);
     }
   });
   run('netns', 'add', bridge);
   run('-n', bridge, 'link', 'add', 'br0', 'type', 'bridge', 'mcast_snooping', '0');
   run('-n', bridge, 'link', 'set', 'br0', 'up');
   for (let index = 0; index < hosts; index += 1) {
-    const host = name(index);
-    run('netns', 'add', host);
-    run('link', 'add', 'eth0', 'netns', host, 'type', 'veth', 'peer', 'name', port(index), 'netns', bridge);
-    run('-n', bridge, 'link', 'set', port(index), 'master', 'br0', 'up');
-    run('-n', host, 'link', 'set', 'lo', 'up');
-    run('-n', host, 'addr', 'add', `${subnet}.${index + 1}/24`, 'dev', 'eth0');
-    run('-n', host, 'link', 'set', 'eth0', 'up');
+    plugIn(bridge, name(index), {device: 'eth0', port: port(index), address: `${subnet}.${index + 1}/24`});
   }
   return {
     within: index => ['ip', 'netns', 'exec', name(index)],
     address: index => `${subnet}.${index + 1}`,
     cable: (index, state) => run('-n', bridge, 'link', 'set', port(index), state),
   };
+}
+
+/** Two LANs behind routers that masquerade and drop what comes from outside, and a machine with a public address. */
+export interface NattedLans {
+  within(host: 'left' | 'right' | 'public'): readonly string[];
+  /** Of the public machine. */
+  readonly publicAddress: string;
+  /** Lets the router of a LAN forward a port to its host, as a person would set it up. */
+  forward(side: 'left' | 'right', port: number): string;
+}
+
+export function nattedLans(t: Pick<ExecutionContext, 'teardown'>): NattedLans {
+  const tag = `hn${process.pid}${lans}`;
+  lans += 1;
+  const name = (part: string): string => `${tag}${part}`;
+  const parts = ['inet', 'public', 'leftnat', 'left', 'rightnat', 'right'];
+  t.teardown(() => parts.forEach(part => removeNamespace(name(part))));
+  const inet = name('inet');
+  run('netns', 'add', inet);
+  run('-n', inet, 'link', 'add', 'br0', 'type', 'bridge', 'mcast_snooping', '0');
+  run('-n', inet, 'link', 'set', 'br0', 'up');
+  plugIn(inet, name('public'), {device: 'eth0', port: 'pp', address: '45.0.0.10/24'});
+  for (const [index, side] of (['left', 'right'] as const).entries()) {
+    const nat = name(`${side}nat`);
+    const host = name(side);
+    plugIn(inet, nat, {device: 'wan', port: `p${index}`, address: `45.0.0.${index + 1}/24`});
+    run('netns', 'add', host);
+    run('link', 'add', 'lan', 'netns', nat, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', host);
+    run('-n', nat, 'addr', 'add', `192.168.${index + 1}.1/24`, 'dev', 'lan');
+    run('-n', nat, 'link', 'set', 'lan', 'up');
+    run('-n', host, 'addr', 'add', `192.168.${index + 1}.2/24`, 'dev', 'eth0');
+    run('-n', host, 'link', 'set', 'eth0', 'up');
+    run('-n', host, 'link', 'set', 'lo', 'up');
+    run('-n', host, 'route', 'add', 'default', 'via', `192.168.${index + 1}.1`);
+    execFileSync('ip', ['netns', 'exec', nat, 'sysctl', '-qw', 'net.ipv4.ip_forward=1']);
+    nft(nat, masquerade);
+  }
+  return {
+    within: host => ['ip', 'netns', 'exec', name(host)],
+    publicAddress: '45.0.0.10',
+    forward(side, port) {
+      const index = side === 'left' ? 1 : 2;
+      nft(name(`${side}nat`), forwarding(`192.168.${index}.2`, port));
+      return `45.0.0.${index}:${port}`;
+    },
+  };
+}
+
+const masquerade = `
+table ip hearsay {
+  chain post { type nat hook postrouting priority 100; oifname "wan" masquerade; }
+  chain pass {
+    type filter hook forward priority 0; policy drop;
+    iifname "lan" accept
+    ct state established,related accept
+    ct status dnat accept
+  }
+}`;
+
+function forwarding(host: string, port: number): string {
+  const rule = `tcp dport ${port} dnat to ${host}:${port}`;
+  return `table ip hearsay { chain pre { type nat hook prerouting priority -100; iifname "wan" ${rule}; }; }`;
+}
+
+function nft(namespace: string, rules: string): void {
+  // Among the programs of node_modules there is another one of that name.
+  const env = {PATH: '/usr/sbin:/sbin:/usr/bin:/bin'};
+  const stdio: StdioOptions = ['pipe', 'ignore', 'pipe'];
+  execFileSync('ip', ['netns', 'exec', namespace, 'nft', '-f', '-'], {input: rules, stdio, env});
+}
+
+interface Plug {
+  readonly device: string;
+  readonly port: string;
+  readonly address: string;
+}
+
+/** A new namespace on the bridge of another. */
+function plugIn(bridge: string, namespace: string, {device, port, address}: Plug): void {
+  run('netns', 'add', namespace);
+  run('link', 'add', device, 'netns', namespace, 'type', 'veth', 'peer', 'name', port, 'netns', bridge);
+  run('-n', bridge, 'link', 'set', port, 'master', 'br0', 'up');
+  run('-n', namespace, 'link', 'set', 'lo', 'up');
+  run('-n', namespace, 'addr', 'add', address, 'dev', device);
+  run('-n', namespace, 'link', 'set', device, 'up');
+}
+
+function removeNamespace(name: string): void {
+  try {
+    run('netns', 'del', name);
+  } catch {
+    // It was never made, because building the network failed before.
+  }
 }
 
 let lans = 0;

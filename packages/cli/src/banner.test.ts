@@ -61,15 +61,17 @@ const peer = (name: string): NodeReport => ({
   slots: 0,
 });
 
+const openness = {mode: 'lan', openTo: ['192.168.1.0/24'], members: [], warnings: []} as const;
+
 const text = (changes: Partial<BannerFacts> = {}): string =>
-  banner({status, models: [model('qwen3:4b')], nodes: [], hasEngine: true, openTo: ['192.168.1.0/24'], ...changes});
+  banner({status, models: [model('qwen3:4b')], nodes: [], hasEngine: true, openness, ...changes});
 
 test('the banner says what runs where, who may come, and what to try', t => {
   t.is(
     text(),
     `hearsay 0.1.0: node mac (vnc6iDEp)
   gateway   http://127.0.0.1:4327
-  mesh      home, open to this LAN: 192.168.1.0/24; no peers so far
+  mesh      home, open to this LAN: 192.168.1.0/24 (hearsay lock closes it); no peers so far
   engine    llama-server 0.5.0 (installed by hearsay)
   models    qwen3:4b
   try       curl -N http://127.0.0.1:4327/v1/chat/completions -H 'content-type: application/json' -d '{"model":"qwen3:4b","stream":true,"messages":[{"role":"user","content":"Hello!"}]}'
@@ -120,4 +122,10 @@ test('peers are named, and so are only as many models as fit', t => {
 
 test('a name with a quote does not break out of the shell command', t => {
   t.regex(text({models: [model(`a'; rm -rf ~ '`)]}), /"model":"a'\\''; rm -rf ~ '\\''"/u);
+});
+
+test('a closed mesh says so, and what somebody should look at is said before everything is ready', t => {
+  const said = text({openness: {...openness, mode: 'members', openTo: [], warnings: ['the key is copied']}});
+  t.regex(said, /mesh {6}home, closed, 0 members; no peers/u);
+  t.regex(said, /note {6}the key is copied\n/u);
 });

@@ -1,4 +1,4 @@
-import type {ModelReport, NodeReport, StatusReport} from '@hearsay/core';
+import type {MeshReport, ModelReport, NodeReport, StatusReport} from '@hearsay/core';
 import {shortNode} from '@hearsay/core';
 import {printable} from './tables.ts';
 
@@ -8,29 +8,33 @@ export interface BannerFacts {
   readonly nodes: readonly NodeReport[];
   /** Whether this machine can run its models itself. */
   readonly hasEngine: boolean;
-  /** Subnets whose machines are admitted. */
-  readonly openTo: readonly string[];
+  /** Whose machines are admitted, and what somebody should look at. */
+  readonly openness: Pick<MeshReport, 'mode' | 'openTo' | 'members' | 'warnings'>;
 }
 
 /** Names that fit on the screen; the rest is counted. */
 const namesMax = 6;
 
 /** What `hearsay serve` says when it runs. Pure; its last line says `ready`. */
-export function banner({status, models, nodes, hasEngine, openTo}: BannerFacts): string {
+export function banner({status, models, nodes, hasEngine, openness}: BannerFacts): string {
   const lines = [
     `hearsay ${status.version}: node ${status.name} (${shortNode(status.id)})`,
     `  gateway   ${status.gateway}`,
-    `  mesh      ${status.mesh}, ${describeOpenness(openTo)}; ${describePeers(nodes)}`,
+    `  mesh      ${status.mesh}, ${describeOpenness(openness)}; ${describePeers(nodes)}`,
     `  engine    ${status.engine}`,
     ...describeModels(models).map((line, index) => `  ${index === 0 ? 'models' : '      '}    ${line}`),
+    ...openness.warnings.map(warning => `  note      ${warning}`),
     ...describeTrial(status, hasEngine ? models : models.filter(isElsewhere)),
     `ready: ${status.gateway}`,
   ];
   return `${lines.map(printable).join('\n')}\n`;
 }
 
-function describeOpenness(openTo: readonly string[]): string {
-  return openTo.length === 0 ? 'open to this machine only' : `open to this LAN: ${openTo.join(', ')}`;
+function describeOpenness({mode, openTo, members}: BannerFacts['openness']): string {
+  if (mode === 'members') return `closed, ${members.length === 1 ? '1 member' : `${members.length} members`}`;
+  return openTo.length === 0
+    ? 'open to this machine only'
+    : `open to this LAN: ${openTo.join(', ')} (hearsay lock closes it)`;
 }
 
 function describePeers(nodes: readonly NodeReport[]): string {

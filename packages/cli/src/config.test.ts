@@ -26,7 +26,7 @@ test('S2: with no setting at all everything has a value', t => {
     name: 'mac',
     dataFolder: '/home/ada/.local/share/hearsay',
     gateway: {host: '127.0.0.1', port: 4327, anyPort: true, insecure: false},
-    mesh: {name: 'home', port: 4328, peers: []},
+    mesh: {name: 'home', port: 4328, peers: [], relay: false, announce: [], role: 'both'},
     models: {folders: [], demo: true},
     engine: {
       path: undefined,

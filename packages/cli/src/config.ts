@@ -1,5 +1,5 @@
 import {isAbsolute, join, resolve} from 'node:path';
-import type {LogLevel} from '@hearsay/core';
+import type {LogLevel, MeshRole} from '@hearsay/core';
 import {Fault} from '@hearsay/core';
 import type {StorePlace} from '@hearsay/models';
 import {defaultGatewayPort, defaultMeshPort, ollamaPort} from './addresses.ts';
@@ -33,7 +33,14 @@ export interface Config {
     readonly bodyBytesMax: number;
     readonly tls: {readonly certFile: string; readonly keyFile: string} | undefined;
   };
-  readonly mesh: {readonly name: string; readonly port: number; readonly peers: readonly string[]};
+  readonly mesh: {
+    readonly name: string;
+    readonly port: number;
+    readonly peers: readonly string[];
+    readonly relay: boolean;
+    readonly announce: readonly string[];
+    readonly role: MeshRole;
+  };
   readonly models: {
     readonly folders: readonly string[];
     /** Stores of other programs, and our own. */
@@ -97,6 +104,7 @@ const listKeys: ReadonlySet<SettingKey> = new Set([
   'gateway.keys',
   'gateway.aliases',
   'mesh.peers',
+  'mesh.announce',
   'models.folders',
   'models.stores',
   'engine.preload',
@@ -147,6 +155,9 @@ export function toConfig(sources: readonly SettingsSource[], surroundings: Surro
       name: settings['mesh.name'] ?? 'home',
       port: settings['mesh.port'] ?? defaultMeshPort,
       peers: settings['mesh.peers'] ?? [],
+      relay: settings['mesh.relay'] ?? false,
+      announce: settings['mesh.announce'] ?? [],
+      role: settings['mesh.role'] ?? 'both',
     },
     models: {
       folders: settings['models.folders'] ?? [],

@@ -38,6 +38,7 @@ export const nodesSchema: z.ZodType<{readonly nodes: readonly NodeReport[]}> = z
       state: z.enum(['alive', 'seen', 'unreachable', 'draining']),
       note: absent(z.string()),
       path: z.enum(['self', 'direct', 'relayed']),
+      relayedBy: absent(z.string()),
       roundTripMs: absent(z.number()),
       version: z.string(),
       memoryKind: z.enum(['device', 'ram']),

@@ -8,6 +8,7 @@ import {DaemonClient} from './daemon-client.ts';
 import {standardFolders} from './folders.ts';
 import type {Config} from './config.ts';
 import {loadConfig} from './load-config.ts';
+import {addMesh} from './mesh-commands.ts';
 import {daemonUrl, showEngines, showModels, showNodes, showStatus} from './query-commands.ts';
 import type {Query} from './query-commands.ts';
 import type {RawSettings} from './settings.ts';
@@ -30,6 +31,9 @@ const serveFlags = z.object({
   mesh: z.string().optional(),
   meshPort: z.string().optional(),
   peer: z.array(z.string()).optional(),
+  relay: z.boolean().optional(),
+  announce: z.array(z.string()).optional(),
+  role: z.string().optional(),
   engine: z.string().optional(),
   logLevel: z.string().optional(),
   config: z.string().optional(),
@@ -55,6 +59,7 @@ export function makeProgram(deps: ProgramDeps): Command {
   addServe(program, deps);
   addQueries(program, deps);
   addEngine(program, deps);
+  addMesh(program, async command => queryFor(command, deps));
   program
     .command('version')
     .description('print the version of this command')
@@ -74,6 +79,9 @@ function addServe(program: Command, deps: ProgramDeps): void {
     .option('--mesh <name>', 'only nodes of one mesh name meet (default: home)')
     .option('--mesh-port <port>', 'TCP port for the other nodes (default: 4328)')
     .option('--peer <addr...>', 'a node to call where multicast does not reach')
+    .option('--relay', 'pass connections on between members that cannot reach each other')
+    .option('--announce <addr...>', 'where others reach this node from outside')
+    .option('--role <role>', 'both, use or serve (default: both)')
     .option('--engine <path>', 'the llama-server to run')
     .option('--no-install', 'do not install an engine when none is found')
     .option('--log-level <level>', 'debug, info, warn or error (default: info)')
@@ -170,6 +178,9 @@ function settingsOfFlags(flags: z.infer<typeof serveFlags>): RawSettings {
     'mesh.name': flags.mesh,
     'mesh.port': flags.meshPort,
     'mesh.peers': flags.peer,
+    'mesh.relay': flags.relay,
+    'mesh.announce': flags.announce,
+    'mesh.role': flags.role,
     'models.folders': flags.models,
     'engine.path': flags.engine,
   });

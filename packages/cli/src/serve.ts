@@ -1,12 +1,12 @@
 import {join} from 'node:path';
-import {networkInterfaces} from 'node:os';
 import {joinCluster} from '@hearsay/cluster';
 import {Fault} from '@hearsay/core';
-import type {Cluster, EngineHost, Environment, Mesh, StatusReport} from '@hearsay/core';
+import type {Cluster, EngineHost, Environment, StatusReport} from '@hearsay/core';
 import {knownArchitectures, startEngineHost, startExternalEngines} from '@hearsay/engine';
 import type {Engine, ExternalEngineConfig} from '@hearsay/engine';
 import {startGateway} from '@hearsay/gateway';
 import {startMesh} from '@hearsay/mesh';
+import type {AdministeredMesh} from '@hearsay/mesh';
 import {demoModelPath, startModelStore} from '@hearsay/models';
 import {defaultMeshPort} from './addresses.ts';
 import {banner} from './banner.ts';
@@ -14,7 +14,6 @@ import type {Config} from './config.ts';
 import type {ExternalServer} from './external-servers.ts';
 import {lockDataFolder} from './lock-data-folder.ts';
 import {nextBoot} from './next-boot.ts';
-import {privateSubnets} from './private-subnets.ts';
 import {provideEngine} from './provide-engine.ts';
 import type {Variables} from './system.ts';
 import type {Terminal} from './terminal.ts';
@@ -88,6 +87,8 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
         nodeName: config.name,
         port: config.mesh.port,
         peers: config.mesh.peers,
+        relay: config.mesh.relay,
+        announce: config.mesh.announce,
         defaultPort: defaultMeshPort,
       },
       deps,
@@ -100,6 +101,7 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
         nodeName: config.name,
         version,
         boot,
+        role: config.mesh.role,
         preload,
         takesWishes: remoteControl,
       },
@@ -120,14 +122,14 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
         contextTokens: config.engine.contextMax ?? contextUntilKnown,
         presetsFile: inData('names.json'),
       },
-      {...deps, cluster, status},
+      {...deps, cluster, status, mesh: mesh.admin},
     ),
   );
   await lock.publish(gateway.url);
 
-  const openTo = privateSubnets(networkInterfaces());
+  const openness = mesh.admin.report();
   const hasEngine = typeof engine !== 'string';
-  terminal.out(banner({status: status(), models: cluster.models(), nodes: cluster.nodes(), hasEngine, openTo}));
+  terminal.out(banner({status: status(), models: cluster.models(), nodes: cluster.nodes(), hasEngine, openness}));
   await untilAborted(stop);
 }
 
@@ -153,7 +155,7 @@ const describeSource: Readonly<Record<Engine['source'], string>> = {
 
 interface Parts {
   readonly config: Config;
-  readonly mesh: Mesh;
+  readonly mesh: AdministeredMesh;
   readonly engines: EngineHost;
   readonly cluster: Cluster;
 }
@@ -166,7 +168,7 @@ function reportStatus({
   return {
     id: mesh.self,
     name: config.name,
-    mesh: config.mesh.name,
+    mesh: mesh.admin.report().mesh,
     meshAddresses: mesh.addresses(),
     processId: process.pid,
     peers: cluster.nodes().filter(node => !node.local && node.state === 'alive').length,

@@ -132,4 +132,27 @@ export const nodeFacts: Readonly<
       'Nodes to call where multicast does not reach: `host`, `host:port`, `[v6]:port` or a multiaddr, as an array or with ' +
       'commas between. Naming a peer on one side is enough. `HEARSAY_PEERS=` (empty) leaves those of the file out for one start.',
   },
+  'mesh.relay': {
+    variable: 'HEARSAY_RELAY',
+    flag: '--relay',
+    otherwise: '`false`',
+    example: 'false',
+    about:
+      'Passes connections on between members of a closed mesh that cannot reach each other. For a machine that all can reach.',
+  },
+  'mesh.announce': {
+    variable: 'HEARSAY_ANNOUNCE',
+    flag: '--announce ADDR (again for each)',
+    otherwise: 'the addresses of its interfaces',
+    example: '["home.example:4328"]',
+    about:
+      'Where others reach this node from outside, such as a port that the router forwards: `host`, `host:port` or a multiaddr.',
+  },
+  'mesh.role': {
+    variable: 'HEARSAY_ROLE',
+    flag: '--role ROLE',
+    otherwise: '`both`',
+    example: '"both"',
+    about: '`use`: ask other nodes and run nothing for them. `serve`: run for others and never ask them. `both`: both.',
+  },
 };

@@ -1,5 +1,5 @@
 import {z} from 'zod';
-import type {LogLevel} from '@hearsay/core';
+import type {LogLevel, MeshRole} from '@hearsay/core';
 import {bodyBytesMax} from '@hearsay/core';
 import {byteCount, duration, list, name, pairs, path, stores, wholeNumber, yesOrNo} from './setting-kinds.ts';
 import {externalServers} from './external-servers.ts';
@@ -27,6 +27,9 @@ const schemas = {
   'mesh.name': name(),
   'mesh.port': wholeNumber(0, 65_535),
   'mesh.peers': list('a list of addresses'),
+  'mesh.relay': yesOrNo(),
+  'mesh.announce': list('a list of addresses'),
+  'mesh.role': z.enum(['both', 'use', 'serve'], {error: 'both, use or serve'}),
   'models.folders': list('a list of folders'),
   'models.stores': stores(),
   'models.demo': yesOrNo(),
@@ -63,6 +66,9 @@ export interface Settings {
   readonly 'mesh.name'?: string | undefined;
   readonly 'mesh.port'?: number | undefined;
   readonly 'mesh.peers'?: readonly string[] | undefined;
+  readonly 'mesh.relay'?: boolean | undefined;
+  readonly 'mesh.announce'?: readonly string[] | undefined;
+  readonly 'mesh.role'?: MeshRole | undefined;
   readonly 'models.folders'?: readonly string[] | undefined;
   readonly 'models.stores'?: readonly string[] | undefined;
   readonly 'models.demo'?: boolean | undefined;

@@ -1,4 +1,4 @@
-import type {EngineReport, ModelReport, NodeReport, StatusReport} from '@hearsay/core';
+import type {EngineReport, MeshReport, ModelReport, NodeReport, StatusReport} from '@hearsay/core';
 import {formatBytes, isProven, resolveModel, shortDigest, shortNode, toNamedModel} from '@hearsay/core';
 import {formatAgo, formatFromNow, formatSpan, loadingText} from './human.ts';
 
@@ -41,13 +41,49 @@ export function nodeTable(nodes: readonly NodeReport[]): string {
     {title: 'ID', cell: node => shortNode(node.id)},
     {title: 'ADDRESS', cell: node => node.address || '-'},
     {title: 'STATE', cell: node => node.state},
-    {title: 'PATH', cell: node => node.path},
+    {title: 'PATH', cell: node => (node.relayedBy === undefined ? node.path : `relayed by ${node.relayedBy}`)},
     {
       title: 'RTT',
       cell: ({local, roundTripMs}) => (local || roundTripMs === undefined ? '-' : formatRoundTrip(roundTripMs)),
     },
     {title: 'MEMORY', cell: memory},
     {title: 'LOADED', cell: node => node.loaded.join(', ') || '-'},
+  ]);
+}
+
+/** `hearsay members`: this node first, then the invites that can still be used. */
+export function memberTable({members, invites, openTo, mode}: MeshReport): string {
+  if (mode === 'lan') {
+    const where = openTo.length === 0 ? 'this machine only' : `this LAN: ${openTo.join(', ')}`;
+    return `this mesh has no members, it is open to ${where}; to close it: hearsay lock\n`;
+  }
+  const list = table(members, [
+    {title: 'NAME', cell: member => member.name || '-'},
+    {title: 'ID', cell: member => shortNode(member.id)},
+    {title: 'ROLE', cell: member => member.role},
+    {title: 'STATE', cell: ({state, connected}) => (state === 'member' ? (connected ? 'here' : 'away') : state)},
+    {
+      title: 'PASS ENDS',
+      cell: ({expiresSeconds: seconds}) => (seconds === undefined ? '-' : formatFromNow(seconds)),
+    },
+  ]);
+  if (invites.length === 0) return list;
+  const open = table(invites, [
+    {title: 'INVITE', cell: invite => invite.id},
+    {title: 'ROLE', cell: invite => invite.role},
+    {title: 'ENDS', cell: invite => formatFromNow(invite.expiresSeconds)},
+  ]);
+  return `${list}\n${open}`;
+}
+
+/** `hearsay network ls`. */
+export function networkTable({networks}: MeshReport): string {
+  return table(networks, [
+    {title: 'INTERFACE', cell: network => network.interface},
+    {title: 'SUBNETS', cell: network => network.subnets.join(', ') || '-'},
+    {title: 'ROUTER', cell: network => network.gateway ?? '-'},
+    {title: 'KIND', cell: network => network.kind},
+    {title: 'TRUSTED', cell: ({trusted, present}) => (trusted ? (present ? 'yes' : 'yes, not here now') : 'no')},
   ]);
 }
 
@@ -158,7 +194,7 @@ function modelStatus(model: ModelReport): string {
 }
 
 function formatRoundTrip(ms: number): string {
-  return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
+  return `${ms.toFixed(1)} ms`;
 }
 
 function memory({memoryFreeBytes, memoryTotalBytes}: NodeReport): string {

@@ -38,6 +38,7 @@ export function inventoryDigest(bytes: Uint8Array): string {
 
 export function startAnnouncer(config: ClusterConfig, deps: ClusterDeps, nodeCount: () => number): Announcer {
   const {clock, engines, log, mesh, models} = deps;
+  const servesOthers = config.role !== 'use';
   let sequence = 0;
   let closed = false;
   let last: {record: SignedRecord; atMs: number} | undefined;
@@ -51,7 +52,8 @@ export function startAnnouncer(config: ClusterConfig, deps: ClusterDeps, nodeCou
 
   function currentInventory(): {bytes: Uint8Array; digest: string} {
     if (!inventory) {
-      const bytes = encodeInventory({models: models.list().filter(({problem}) => problem === undefined)}, noteLeftOut);
+      const offered = servesOthers ? models.list().filter(({problem}) => problem === undefined) : [];
+      const bytes = encodeInventory({models: offered}, noteLeftOut);
       inventory = {bytes, digest: inventoryDigest(bytes)};
     }
     return inventory;
@@ -93,7 +95,8 @@ export function startAnnouncer(config: ClusterConfig, deps: ClusterDeps, nodeCou
     if (signed?.loadSeq === loadSeq && signed.inventory === digest && nowMs - signed.atMs < reuseMs)
       return signed.record;
     sequence += 1;
-    const record = await mesh.sign(encodeBeat(describe()));
+    const beat = describe();
+    const record = await mesh.sign(encodeBeat(servesOthers ? beat : {...beat, engines: []}));
     signed = {record, loadSeq, inventory: digest, atMs: nowMs};
     last = signed;
     return record;

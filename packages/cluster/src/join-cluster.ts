@@ -9,6 +9,7 @@ import type {
   EngineHost,
   Environment,
   Mesh,
+  MeshRole,
   ModelStore,
   NamedModel,
 } from '@hearsay/core';
@@ -22,6 +23,7 @@ import {LoadClaims} from './load-claims.ts';
 import {localWorker} from './local-worker.ts';
 import {reportEngines, reportModels, reportNodes} from './reports.ts';
 import {servePeers} from './serve-peer.ts';
+import type {ServePeer} from './serve-peer.ts';
 import {startPreload} from './start-preload.ts';
 import {startViewKeeper} from './view-keeper.ts';
 
@@ -35,6 +37,8 @@ export interface ClusterConfig {
   readonly preload?: readonly string[];
   /** Whether other nodes may load and stop models here and read the logs of engines; default true. */
   readonly takesWishes?: boolean;
+  /** `use`: runs nothing for others; `serve`: asks nobody. Default: both. */
+  readonly role?: MeshRole;
 }
 
 export interface ClusterDeps extends Environment {
@@ -65,7 +69,8 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     newest: () => [...[announcer.last()].filter(own => own !== undefined), ...keeper.held()],
     inventory: announcer.inventory,
     ...(config.takesWishes === false ? {} : {control: async request => controlHere(request, deps)}),
-    offer: servePeers(local, announcer.fresh, claims),
+    offer: config.role === 'use' ? refuseAll : servePeers(local, announcer.fresh, claims),
+    nameOf: node => keeper.view().nodes.get(node)?.beat.name,
     linkChanged(node, link) {
       keeper.linkChanged(node, link);
       if (link?.admitted) announcer.touch();
@@ -77,7 +82,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     rank(request, digests, tried) {
       const {needs, policy} = request;
       const question = {digests, needs, policy, tried, nowMs: clock.monotonicMs()};
-      const ranked = rank(candidatesFor(question, announcer.self(), keeper.view(), keeper.reach()), request.id);
+      const ranked = rank(candidatesFor(question, announcer.self(), keeper.view(), reach()), request.id);
       if (ranked[0]?.place !== undefined || !ranked.some(({exclusion}) => exclusion === 'quarantined')) return ranked;
       // Nobody else is left: a node in quarantine is probed, not banned.
       const unafraid = candidatesFor(question, announcer.self(), keeper.view(), forgiven());
@@ -101,8 +106,12 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     return catalogue.models;
   }
 
+  function reach(): ReturnType<typeof keeper.reach> {
+    return config.role === 'serve' ? new Map() : keeper.reach();
+  }
+
   function forgiven(): ReturnType<typeof keeper.reach> {
-    return new Map([...keeper.reach()].map(([node, reach]) => [node, {...reach, quarantinedUntilMs: -Infinity}]));
+    return new Map([...reach()].map(([node, how]) => [node, {...how, quarantinedUntilMs: -Infinity}]));
   }
 
   async function resolve(asked: string, signal: AbortSignal): Promise<Resolution> {
@@ -174,6 +183,12 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     },
   };
 }
+
+const refuseAll: ServePeer = async () => ({
+  kind: 'refused',
+  code: 'policy',
+  message: 'this node runs no requests of others (mesh.role)',
+});
 
 /** A request that any node with the model may run, to find the one that would run it best. */
 function anyRequest(model: string, id: RequestId): ClientRequest {

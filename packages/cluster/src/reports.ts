@@ -118,7 +118,7 @@ export function reportEngines(reportDeps: ReportDeps): readonly EngineReport[] {
 export function reportNodes(reportDeps: ReportDeps): readonly NodeReport[] {
   const {announcer, deps, keeper} = reportDeps;
   const {beat, models} = announcer.self();
-  const links = keeper.links();
+  const links = new Map(deps.mesh.links().map(link => [link.node, link])); // with the round trips of now
   const self: NodeReport = {
     ...describeNode({beat, inventory: {digest: '', models}}),
     local: true,
@@ -140,9 +140,13 @@ export function reportNodes(reportDeps: ReportDeps): readonly NodeReport[] {
         state: isLinked ? (known.beat.flags.draining ? 'draining' : 'alive') : 'unreachable',
         note: isLinked ? undefined : 'heard of through other nodes, but not connected',
         path: link?.path ?? 'direct',
+        relayedBy: link?.relay === undefined ? undefined : nameOf(link.relay),
         roundTripMs: link?.roundTripMs,
       };
     });
+  function nameOf(node: NodeId): string {
+    return keeper.view().nodes.get(node)?.beat.name ?? shortNode(node);
+  }
   const seen = [...links.values()]
     .filter(({node}) => !keeper.view().nodes.has(node))
     .map((link): NodeReport => ({

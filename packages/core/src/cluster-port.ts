@@ -106,6 +106,8 @@ export interface NodeReport {
   /** For `seen`: why it is not admitted and what would admit it. */
   readonly note: string | undefined;
   readonly path: 'self' | 'direct' | 'relayed';
+  /** Name of the node that passes it on, when relayed. */
+  readonly relayedBy?: string | undefined;
   readonly roundTripMs: number | undefined;
   readonly version: string;
   readonly memoryKind: 'device' | 'ram';

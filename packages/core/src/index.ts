@@ -36,10 +36,10 @@ export {endpoints} from './work.ts';
 export type {Busy, BusyReason, Endpoint, Lease, Refusal, RefusalCode} from './work.ts';
 export type {Worker, WorkRequest, WorkResponse} from './work.ts';
 export {decodeInventory, decodeRecord, encodeBeat, encodeInventory, encodeLeave} from './record-codec.ts';
-export {decodeExchange, decodeOffer, decodeOfferAnswer, decodeSignedRecord} from './wire.ts';
-export {encodeExchange, encodeOffer, encodeOfferAnswer, encodeSignedRecord} from './wire.ts';
-export {exchangeBytesMax, recordContext} from './wire.ts';
-export type {Accepted, ExchangeMessage, OfferAnswer} from './wire.ts';
+export {decodeOffer, decodeOfferAnswer, decodeSignedRecord} from './wire.ts';
+export {encodeOffer, encodeOfferAnswer, encodeSignedRecord} from './wire.ts';
+export {recordContext} from './wire.ts';
+export type {Accepted, OfferAnswer} from './wire.ts';
 export {applyInventory, applyRecord, emptyView, expireNodes, isAlive} from './view.ts';
 export type {KnownNode, View, ViewChange} from './view.ts';
 export {candidatesFor, isNamed} from './candidates.ts';
@@ -50,3 +50,24 @@ export {editDistance, resolveModel, toNamedModel, withoutDemo} from './resolve-m
 export type {NamedModel, Resolution} from './resolve-model.ts';
 export {countUse, makeRoom, planStart, worthOf} from './room.ts';
 export type {Resident, StartPlan, StartQuestion, Usage} from './room.ts';
+export {decodeExchange, encodeExchange, exchangeBytesMax} from './exchange-codec.ts';
+export type {ChainedStatement, ExchangeMessage, RefusalWord} from './exchange-codec.ts';
+export {formatInvite, parseInvite} from './invite.ts';
+export type {InviteCode} from './invite.ts';
+export {isRevocation, judgeStanding, shouldRenew, statementContext} from './membership.ts';
+export type {Checked, Pass, Revocation, Role, SignedStatement, Standing, Statement} from './membership.ts';
+export {decodeMembersAnswer, decodeMembersQuestion, decodeStatement} from './membership-codec.ts';
+export {encodeMembersAnswer, encodeMembersQuestion, encodeStatement} from './membership-codec.ts';
+export type {MembersAnswer, MembersQuestion} from './membership-codec.ts';
+export type {
+  InviteReport,
+  InviteWish,
+  MemberReport,
+  MeshAdmin,
+  MeshReport,
+  MeshRole,
+  NetworkReport,
+} from './mesh-admin.ts';
+export {firstTrusted, isTrustedNetwork, judgeAddress, networkKind, trustOf} from './networks.ts';
+export type {Network, Trust, TrustedNetwork} from './networks.ts';
+export {isInSubnet, isLoopbackAddress, isPrivateAddress, normalSubnet} from './subnets.ts';

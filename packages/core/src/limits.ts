@@ -28,3 +28,9 @@ export const viewNodesMax: number = 1024;
 export function isKnownNodeText(text: string): boolean {
   return text.length > 0 && text.length <= nameLengthMax && /^[^\p{C},=]+$/u.test(text);
 }
+
+/** Largest signed statement on membership: two node ids and a name. */
+export const statementBytesMax: number = 1024;
+
+/** Most revocations that a mesh remembers; far more machines than one owner gives away. */
+export const revocationsMax: number = 1024;

@@ -15,6 +15,8 @@ export interface Link {
   /** `host:port` where the peer listens, as far as known; else where the connection comes from. */
   readonly address: string;
   readonly path: 'direct' | 'relayed';
+  /** Who passes it on, when relayed. */
+  readonly relay?: NodeId | undefined;
   readonly roundTripMs: number | undefined;
 }
 
@@ -37,6 +39,8 @@ export interface MeshHandlers {
   offer(request: WorkRequest, from: NodeId, signal: AbortSignal): Promise<Lease | Busy | Refusal>;
   /** After a link came, went, or changed its admission or path. `undefined` means gone. */
   linkChanged(node: NodeId, link: Link | undefined): void;
+  /** What people call a node, as far as known. */
+  nameOf?(node: NodeId): string | undefined;
 }
 
 /** Finds, admits and talks to other nodes. */

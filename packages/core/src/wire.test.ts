@@ -1,14 +1,15 @@
 import test from 'ava';
 import fc from 'fast-check';
 import {beat, digest, engineBeat, model, node} from '../../../test/support/builders.ts';
+import {decodeExchange, encodeExchange} from './exchange-codec.ts';
 import {Fault} from './fault.ts';
 import {isRequestId, toDigest} from './ids.ts';
 import type {RequestId} from './ids.ts';
 import {beatBytesMax, inventoryBytesMax} from './limits.ts';
 import {decodeInventory, decodeRecord, encodeBeat, encodeInventory, encodeLeave} from './record-codec.ts';
 import type {SignedRecord} from './record.ts';
-import {decodeExchange, decodeOffer, decodeOfferAnswer, decodeSignedRecord} from './wire.ts';
-import {encodeExchange, encodeOffer, encodeOfferAnswer, encodeSignedRecord} from './wire.ts';
+import {decodeOffer, decodeOfferAnswer, decodeSignedRecord} from './wire.ts';
+import {encodeOffer, encodeOfferAnswer, encodeSignedRecord} from './wire.ts';
 import type {WorkRequest} from './work.ts';
 
 function requestId(text: string): RequestId {
@@ -50,11 +51,16 @@ test('records, offers, answers, inventories and exchanges come back as they were
   }
   const inventory = {models: [model('m', 'a'), model('n', 'b', {demo: true})]};
   t.deepEqual(decodeInventory(encodeInventory(inventory)), inventory);
+  const statement = {signer: node('C'), payload: Uint8Array.from([1]), signature: new Uint8Array(64)};
   const message = {
     mesh: 'home',
     name: 'spark',
     records: [{record, ageMs: 12}],
     addresses: [{node: node('B'), addresses: ['/ip4/10.0.0.2/tcp/4328']}],
+    member: {mesh: node('C'), chain: [statement]},
+    revocations: [{statement, chain: []}],
+    relay: true,
+    refusal: 'closed' as const,
   };
   t.deepEqual(decodeExchange(encodeExchange(message)), message);
 });

@@ -10,8 +10,6 @@ import type {FaultCode} from './fault.ts';
 import {hexFrom, isNodeId, isProven, isRequestId, toDigest} from './ids.ts';
 import type {Digest, NodeId, RequestId} from './ids.ts';
 import {contentTypeLengthMax, inventoryBytesMax, nameLengthMax, offerBytesMax, recordBytesMax} from './limits.ts';
-import {viewNodesMax} from './limits.ts';
-import type {AgedRecord} from './mesh-port.ts';
 import type {Capability} from './model.ts';
 import type {Policy} from './policy.ts';
 import type {SignedRecord} from './record.ts';
@@ -33,27 +31,13 @@ export interface Accepted {
 
 export type OfferAnswer = Accepted | Busy | Refusal;
 
-/** What two nodes tell each other on connect and every 30 s. */
-export interface ExchangeMessage {
-  /** Only nodes of one mesh name admit each other. */
-  readonly mesh: string;
-  readonly name: string;
-  readonly records: readonly AgedRecord[];
-  /** Where other admitted peers were seen; a hint for dialling, never proof of anything. */
-  readonly addresses: readonly {readonly node: NodeId; readonly addresses: readonly string[]}[];
-}
-
-/** Most addresses told of one peer: its interfaces, not more. */
-const addressesPerNodeMax = 8;
-/** Longest multiaddr anybody needs, with a relay and two peer ids. */
-const addressLengthMax = 256;
 /** Most digests one request may accept. */
 const digestsMax = 64;
 
 export const text = (max: number): z.ZodString => z.string().max(max);
 export const whole: z.ZodNumber = z.number().int().nonnegative();
 const bytes = z.instanceof(Uint8Array);
-const nodeId = z.custom<NodeId>(isNodeId);
+export const nodeId: z.ZodType<NodeId> = z.custom<NodeId>(isNodeId);
 export const digestBytes: z.ZodType<Digest, Uint8Array> = bytes
   .refine(value => value.length === 32)
   .transform(value => toDigest(`sha256:${hexFrom(value)}`));
@@ -69,7 +53,7 @@ export const capability: z.ZodType<Capability> = z.enum([
   'insert',
 ]);
 
-const signedRecord = z
+export const signedRecord: z.ZodType<SignedRecord> = z
   .tuple([z.literal(wireVersion), nodeId, bytes, bytes])
   .rest(z.unknown())
   .transform(([, node, payload, signature]): SignedRecord => ({node, payload, signature}));
@@ -197,43 +181,6 @@ export function encodeOfferAnswer(given: OfferAnswer): Uint8Array {
 
 export function decodeOfferAnswer(data: Uint8Array): OfferAnswer {
   return parse(answer, data, {max: offerBytesMax, what: 'answer to an offer', code: 'PEER_FAILED'});
-}
-
-/** Largest exchange: every node's record and addresses. */
-export const exchangeBytesMax: number = 1024 * 1024;
-
-const exchange = z
-  .object({
-    v: z.literal(wireVersion),
-    m: text(nameLengthMax),
-    n: text(nameLengthMax),
-    r: z.array(z.tuple([signedRecord, whole]).rest(z.unknown())).max(viewNodesMax),
-    a: z
-      .array(z.tuple([nodeId, z.array(text(addressLengthMax)).max(addressesPerNodeMax)]).rest(z.unknown()))
-      .max(viewNodesMax),
-  })
-  .transform((e): ExchangeMessage => ({
-    mesh: e.m,
-    name: e.n,
-    records: e.r.map(([record, ageMs]) => ({record, ageMs})),
-    addresses: e.a.map(([node, addresses]) => ({node, addresses})),
-  }));
-
-export function encodeExchange(message: ExchangeMessage): Uint8Array {
-  return encode({
-    v: wireVersion,
-    m: message.mesh,
-    n: message.name,
-    r: message.records.map(({record, ageMs}) => [
-      [wireVersion, record.node, record.payload, record.signature],
-      Math.round(ageMs),
-    ]),
-    a: message.addresses.map(({node, addresses}) => [node, addresses.slice(0, addressesPerNodeMax)]),
-  });
-}
-
-export function decodeExchange(data: Uint8Array): ExchangeMessage {
-  return parse(exchange, data, {max: exchangeBytesMax, what: 'exchange', code: 'PEER_FAILED'});
 }
 
 interface ParseOptions {

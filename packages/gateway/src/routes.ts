@@ -1,6 +1,6 @@
 import type {ServerResponse} from 'node:http';
 import type {FastifyInstance, FastifyReply, FastifyRequest} from 'fastify';
-import type {Clock, StatusReport} from '@hearsay/core';
+import type {Clock, MeshAdmin, StatusReport} from '@hearsay/core';
 import type {RunService} from './attend.ts';
 import {countTokens} from './count-tokens.ts';
 import {messages} from './read-messages.ts';
@@ -12,6 +12,7 @@ import {errorFormFor} from './error-form.ts';
 import {controlRoutes} from './control-routes.ts';
 import type {JsonObject} from './json.ts';
 import {findModel, listModels} from './list-models.ts';
+import {meshRoutes} from './mesh-routes.ts';
 import {Metrics} from './metrics.ts';
 import {badRequest, isProblem, problemFrom, sendJson, sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
@@ -25,6 +26,7 @@ export interface RouteService extends RunService {
   readonly status: () => StatusReport;
   /** The context of an engine that this node would start. */
   readonly contextTokens: number | undefined;
+  readonly mesh?: MeshAdmin | undefined;
 }
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
@@ -50,6 +52,7 @@ export function addRoutes(app: FastifyInstance, service: RouteService): void {
     ...ollamaRoutes(service),
     ...adminRoutes(service),
     metricsRoute(metrics, service),
+    ...meshRoutes(service),
     frontPage(service),
   ];
   for (const [url, routesHere] of byPath(routes)) {

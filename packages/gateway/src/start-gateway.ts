@@ -4,7 +4,7 @@ import type {IncomingMessage, Server, ServerResponse} from 'node:http';
 import {isIP} from 'node:net';
 import {createSecureContext} from 'node:tls';
 import {bodyBytesMax as bodyBytesMaxAnywhere, describeError, Fault} from '@hearsay/core';
-import type {Clock, Cluster, Environment, StatusReport} from '@hearsay/core';
+import type {Clock, Cluster, Environment, MeshAdmin, StatusReport} from '@hearsay/core';
 import {createApp} from './create-app.ts';
 import {errorFormFor} from './error-form.ts';
 import {isLoopback} from './front-door.ts';
@@ -51,6 +51,8 @@ export interface GatewayConfig {
 export interface GatewayDeps extends Environment {
   readonly cluster: Cluster;
   readonly status: () => StatusReport;
+  /** Who may be in the mesh; without it, nobody can change that over HTTP. */
+  readonly mesh?: MeshAdmin;
 }
 
 export interface Gateway extends AsyncDisposable {

@@ -1,9 +1,9 @@
-import {BlockList, isIP} from 'node:net';
+import {isIP} from 'node:net';
 import {networkInterfaces} from 'node:os';
 import {getNetConfig} from '@libp2p/utils';
 import {multiaddr} from '@multiformats/multiaddr';
 import type {Multiaddr} from '@multiformats/multiaddr';
-import {Fault} from '@hearsay/core';
+import {Fault, isLoopbackAddress} from '@hearsay/core';
 
 /** Where something listens: a host name or an address without brackets, and a port. */
 export interface HostPort {
@@ -11,68 +11,39 @@ export interface HostPort {
   readonly port: number;
 }
 
-/** Ranges that cannot come from the public internet: RFC 1918, shared (Tailscale), link-local, unique local. */
-const privateRanges = blockList([
-  '10.0.0.0/8',
-  '172.16.0.0/12',
-  '192.168.0.0/16',
-  '100.64.0.0/10',
-  '169.254.0.0/16',
-  'fe80::/10',
-  'fc00::/7',
-]);
-
-const loopback = blockList(['127.0.0.0/8', '::1/128']);
-
-/** `127.0.0.1` and its like. */
-export function isLoopback(host: string): boolean {
-  return contains(loopback, host);
-}
-
 /** Addresses of this machine as they are now; interfaces come and go. */
 export function ownHosts(): string[] {
   return Object.values(networkInterfaces()).flatMap(addresses => (addresses ?? []).map(({address}) => address));
 }
 
-/**
- * True when the address is on this machine or in a private subnet that this machine is part of: the first form of the
- * trusted network of mode `lan`.
- */
-export function isNear(host: string): boolean {
-  if (isLoopback(host) || ownHosts().includes(host)) return true;
-  const subnets = Object.values(networkInterfaces())
-    .flatMap(addresses => addresses ?? [])
-    .filter(({address, cidr}) => cidr !== null && contains(privateRanges, address))
-    .map(({cidr}) => cidr ?? '');
-  return contains(blockList(subnets), host);
-}
-
-function blockList(subnets: readonly string[]): BlockList {
-  const list = new BlockList();
-  for (const subnet of subnets) {
-    const [address = '', prefix = ''] = subnet.split('/');
-    list.addSubnet(address, Number(prefix), isIP(address) === 6 ? 'ipv6' : 'ipv4');
-  }
-  return list;
-}
-
-/** Also right for IPv4 addresses that arrive mapped into IPv6. */
-function contains(list: BlockList, host: string): boolean {
-  const bare = host.replace(/%.*$/u, ''); // a zone is no part of the address
-  const family = isIP(bare);
-  return family !== 0 && list.check(bare, family === 6 ? 'ipv6' : 'ipv4');
-}
-
 /** Host and port of a TCP multiaddr; undefined for any other, such as a relayed one. */
 export function hostPortOf(address: Multiaddr): HostPort | undefined {
   try {
-    const {host, port, protocol} = getNetConfig(address);
-    const relayed = address.getComponents().some(({name}) => name === 'p2p-circuit');
-    if (port === undefined || protocol !== 'tcp' || relayed) return undefined;
-    return {host, port};
+    const config = getNetConfig(address);
+    const {host, port, protocol} = config;
+    if (port === undefined || protocol !== 'tcp' || isRelayed(address)) return undefined;
+    const zone = 'zone' in config && config.zone !== undefined ? `%${config.zone}` : '';
+    return {host: `${host}${zone}`, port};
   } catch {
     return undefined;
   }
+}
+
+export function isRelayed(address: Multiaddr): boolean {
+  return address.getComponents().some(({name}) => name === 'p2p-circuit');
+}
+
+/** The relay of a relayed address; undefined for a direct one. */
+export function relayOf(address: Multiaddr): string | undefined {
+  const components = address.getComponents();
+  const circuit = components.findIndex(({name}) => name === 'p2p-circuit');
+  return components.slice(0, Math.max(0, circuit)).findLast(({name}) => name === 'p2p')?.value;
+}
+
+/** The address without the id of the node at its end. */
+export function withoutNode(address: Multiaddr): Multiaddr {
+  const last = address.getComponents().at(-1);
+  return last?.name === 'p2p' ? address.decapsulate(`/p2p/${last.value}`) : address;
 }
 
 export function formatHostPort({host, port}: HostPort): string {
@@ -88,7 +59,7 @@ export function tcpMultiaddr({host, port}: HostPort): Multiaddr {
 
 /** Loopback is told to others only when there is nothing else to tell: they would reach themselves by it. */
 export function withoutLoopback(addresses: Multiaddr[]): Multiaddr[] {
-  const reachable = addresses.filter(address => !isLoopback(hostPortOf(address)?.host ?? ''));
+  const reachable = addresses.filter(address => !isLoopbackAddress(hostPortOf(address)?.host ?? ''));
   return reachable.length > 0 ? reachable : addresses;
 }
 

@@ -42,6 +42,11 @@ export class Admissions {
     return [...this.#refused.keys()];
   }
 
+  /** Something has changed that may admit whoever was refused. */
+  pardon(): void {
+    for (const node of this.refused()) this.#expire(node);
+  }
+
   /** A new connection: an earlier refusal does not count for it. */
   begin(node: NodeId): void {
     this.#dropRefusal(node);

@@ -1,7 +1,8 @@
 import type {Connection, Stream} from '@libp2p/interface';
 import {decodeExchange, describeError, encodeExchange, exchangeBytesMax, viewNodesMax} from '@hearsay/core';
-import type {AgedRecord, Environment, ExchangeMessage, NodeId} from '@hearsay/core';
+import type {AgedRecord, ChainedStatement, Environment, ExchangeMessage, NodeId} from '@hearsay/core';
 import type {Admissions} from './admission.ts';
+import type {Judgement} from './doorkeeper.ts';
 import {converse} from './conversation.ts';
 import type {NextFrame, Talk} from './conversation.ts';
 import {isSigned, nodeIdOf} from './identity.ts';
@@ -16,8 +17,18 @@ const conversationMsMax = 5000;
 const toldMax = 128;
 
 export interface ExchangeFacts {
-  readonly mesh: string;
+  readonly mesh: () => string;
   readonly nodeName: string;
+  /** Of a closed mesh: what shows that this node belongs to it. */
+  readonly member: () => ExchangeMessage['member'];
+  readonly relay: boolean;
+  readonly revocations: () => readonly ChainedStatement[];
+  /** Decides on a peer by its greeting and its connection. */
+  readonly admits: (node: NodeId, greeting: ExchangeMessage, connection: Connection) => Promise<Judgement>;
+  /** Whether a peer may hear anything of this node, by its connection alone. */
+  readonly mayGreet: (connection: Connection) => Judgement;
+  /** An admitted peer said more about itself. */
+  readonly learned: (node: NodeId, message: ExchangeMessage) => void;
   /** The newest records held, this node's own first. */
   readonly newest: () => readonly AgedRecord[];
   readonly judge: (aged: AgedRecord, from: NodeId) => void;
@@ -34,6 +45,7 @@ export class Exchange {
   readonly #facts: ExchangeFacts;
   readonly #admissions: Admissions;
   readonly #environment: Environment;
+  readonly #talking = new Set<string>();
 
   constructor(facts: ExchangeFacts, admissions: Admissions, environment: Environment) {
     this.#facts = facts;
@@ -44,8 +56,13 @@ export class Exchange {
   /** Begins an exchange. Never rejects: a peer that cannot even do this is let go. */
   async begin(connection: Connection): Promise<void> {
     const node = nodeIdOf(connection.remotePeer);
+    const early = this.#facts.mayGreet(connection);
+    if (early.kind === 'refuse') {
+      this.#admissions.refuse(node, early.reason);
+      return this.#partIfStranger(connection);
+    }
     try {
-      await this.#hold(await this.#open(connection), next => this.#ask(next, node));
+      await this.#hold(await this.#open(connection), next => this.#ask(next, connection));
     } catch (error) {
       this.#blame(node, error);
     }
@@ -55,10 +72,18 @@ export class Exchange {
   /** Answers an exchange that the peer began. */
   async answer(stream: Stream, connection: Connection): Promise<void> {
     const node = nodeIdOf(connection.remotePeer);
+    // Each conversation may hold a frame of the largest size, so a stranger has one at a time.
+    if (!this.#admissions.isAdmitted(node) && this.#talking.has(connection.id)) {
+      stream.abort(new Error('one exchange at a time'));
+      return;
+    }
+    this.#talking.add(connection.id);
     try {
-      await this.#hold(stream, next => this.#reply(next, node));
+      await this.#hold(stream, next => this.#reply(next, connection));
     } catch (error) {
       this.#blame(node, error);
+    } finally {
+      this.#talking.delete(connection.id);
     }
     await this.#partIfStranger(connection);
   }
@@ -73,47 +98,69 @@ export class Exchange {
     await converse(stream, talk, {clock, frameBytesMax: exchangeBytesMax, msMax: conversationMsMax});
   }
 
-  async *#ask(next: NextFrame, node: NodeId): AsyncGenerator<Uint8Array> {
+  async *#ask(next: NextFrame, connection: Connection): AsyncGenerator<Uint8Array> {
+    const node = nodeIdOf(connection.remotePeer);
     yield encodeExchange(this.#greeting());
     const theirs = this.#read(node, await next());
-    if (!this.#admit(node, theirs)) return;
+    const refusal = await this.#judge(theirs, connection);
+    if (refusal !== undefined) {
+      if (theirs.refusal === undefined) yield encodeExchange(refusal);
+      return;
+    }
     yield encodeExchange(this.#everything(node));
     await this.#take(theirs, node);
   }
 
-  async *#reply(next: NextFrame, node: NodeId): AsyncGenerator<Uint8Array> {
-    if (!this.#admit(node, this.#read(node, await next()))) {
-      yield encodeExchange(this.#greeting());
+  async *#reply(next: NextFrame, connection: Connection): AsyncGenerator<Uint8Array> {
+    const node = nodeIdOf(connection.remotePeer);
+    const refusal = await this.#judge(this.#read(node, await next()), connection);
+    if (refusal !== undefined) {
+      yield encodeExchange(refusal);
       return;
     }
     yield encodeExchange(this.#everything(node));
-    await this.#take(this.#read(node, await next()), node);
+    const theirs = this.#read(node, await next());
+    if (theirs.refusal === undefined) await this.#take(theirs, node);
+    else await this.#judge(theirs, connection);
   }
 
+  /** A closed mesh tells strangers neither its name for people nor who is in it; its passes open nothing for others. */
   #greeting(): ExchangeMessage {
-    return {mesh: this.#facts.mesh, name: this.#facts.nodeName, records: [], addresses: []};
+    const member = this.#facts.member();
+    const name = member === undefined ? this.#facts.nodeName : '';
+    return {mesh: this.#facts.mesh(), name, records: [], addresses: [], member};
   }
 
   #everything(listener: NodeId): ExchangeMessage {
     const addresses = this.#facts.known().filter(({node}) => node !== listener);
+    const revocations = this.#facts.revocations();
     return {
       ...this.#greeting(),
+      name: this.#facts.nodeName,
       records: this.#facts.newest().slice(0, viewNodesMax),
       addresses: addresses.slice(0, toldMax),
+      ...(revocations.length > 0 && {revocations}),
+      ...(this.#facts.relay && {relay: true}),
     };
   }
 
-  #admit(node: NodeId, {mesh, name}: ExchangeMessage): boolean {
-    if (mesh === this.#facts.mesh) {
+  /** Admits, or returns what to answer instead. */
+  async #judge(greeting: ExchangeMessage, connection: Connection): Promise<ExchangeMessage | undefined> {
+    const node = nodeIdOf(connection.remotePeer);
+    const judgement = await this.#facts.admits(node, greeting, connection);
+    if (judgement.kind === 'admit') {
       this.#admissions.admit(node);
-      return true;
+      return undefined;
     }
-    const names = `${JSON.stringify(name)} belongs to mesh ${JSON.stringify(mesh)}`;
-    this.#admissions.refuse(node, `${names}; set the same mesh.name on both nodes to let them meet`);
-    return false;
+    this.#admissions.refuse(node, judgement.reason);
+    const {member: _, ...rest} = this.#greeting();
+    // Only a neighbour whose mesh has another name is told what would let the two meet.
+    return {...rest, name: judgement.word === 'mesh' ? rest.name : '', refusal: judgement.word};
   }
 
-  async #take({records, addresses}: ExchangeMessage, from: NodeId): Promise<void> {
+  async #take(message: ExchangeMessage, from: NodeId): Promise<void> {
+    const {records, addresses} = message;
+    this.#facts.learned(from, message);
     for (const aged of records) if (isSigned(aged.record)) this.#facts.judge(aged, from);
     for (const {node, addresses: where} of addresses.slice(0, toldMax)) this.#facts.heardOf(node, where);
   }

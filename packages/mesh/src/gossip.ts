@@ -6,6 +6,9 @@ import type {NodeId, SignedRecord, Verdict} from '@hearsay/core';
 import type {Admissions} from './admission.ts';
 import {isSigned, nodeIdOf} from './identity.ts';
 
+/** One for all meshes: who is not admitted is not met here at all. */
+const topic = '/hearsay/records/1';
+
 type Registrar = GossipSubComponents['registrar'];
 
 /** Room for one record and for what libp2p puts around it (subscriptions and mesh upkeep of many peers). */
@@ -22,13 +25,11 @@ export type Judge = (record: SignedRecord, from: NodeId) => Verdict;
  * brings.
  */
 export class Gossip {
-  readonly #topic: string;
   readonly #admissions: Admissions;
   readonly #topologies = new Set<Topology>();
   #pubsub: GossipSub | undefined;
 
-  constructor(mesh: string, admissions: Admissions) {
-    this.#topic = `/hearsay/records/1/${mesh}`;
+  constructor(admissions: Admissions) {
     this.#admissions = admissions;
   }
 
@@ -40,7 +41,7 @@ export class Gossip {
       emitSelf: false,
       floodPublish: true,
       doPX: false,
-      allowedTopics: [this.#topic],
+      allowedTopics: [topic],
       maxInboundDataLength: rpcBytesMax,
       maxOutboundBufferSize: outboundBytesMax,
       // The default gives more than ten nodes behind one address such a score that they get nothing, without an error.
@@ -60,16 +61,16 @@ export class Gossip {
   /** Joins the topic. `subscribed` is called when a peer has joined too: from then on gossip reaches it. */
   start(pubsub: GossipSub, judge: Judge, subscribed: (node: NodeId) => void): void {
     this.#pubsub = pubsub;
-    pubsub.topicValidators.set(this.#topic, (from, message) => this.#validate(from, message, judge));
+    pubsub.topicValidators.set(topic, (from, message) => this.#validate(from, message, judge));
     pubsub.addEventListener('subscription-change', ({detail}) => {
-      const joined = detail.subscriptions.some(({topic, subscribe}) => subscribe && topic === this.#topic);
+      const joined = detail.subscriptions.some(change => change.subscribe && change.topic === topic);
       if (joined) subscribed(nodeIdOf(detail.peerId));
     });
-    pubsub.subscribe(this.#topic);
+    pubsub.subscribe(topic);
   }
 
   async publish(record: SignedRecord): Promise<void> {
-    await this.#pubsub?.publish(this.#topic, encodeSignedRecord(record));
+    await this.#pubsub?.publish(topic, encodeSignedRecord(record));
   }
 
   /**

@@ -5,8 +5,8 @@ import {dirname} from 'node:path';
 import {generateKeyPair, privateKeyFromProtobuf, privateKeyToProtobuf} from '@libp2p/crypto/keys';
 import type {Ed25519PrivateKey, PeerId} from '@libp2p/interface';
 import {peerIdFromString} from '@libp2p/peer-id';
-import {Fault, recordContext} from '@hearsay/core';
-import type {NodeId, SignedRecord} from '@hearsay/core';
+import {Fault, recordContext, statementContext} from '@hearsay/core';
+import type {NodeId, SignedRecord, SignedStatement} from '@hearsay/core';
 import {concat} from 'uint8arrays/concat';
 
 /**
@@ -80,15 +80,32 @@ const verifiers = new Map<NodeId, KeyObject>();
 
 /** Signs a payload as the node that owns the key. */
 export function signRecord(key: Ed25519PrivateKey, node: NodeId, payload: Uint8Array): SignedRecord {
-  const signature = sign(null, concat([recordContext, payload]), signerOf(key));
-  return {node, payload, signature: Uint8Array.from(signature)};
+  return {node, payload, signature: signWith(key, recordContext, payload)};
 }
 
 /** True when the node that the record names has really signed it. Never throws, whatever the bytes are. */
 export function isSigned({node, payload, signature}: SignedRecord): boolean {
+  return isSignedBy(node, concat([recordContext, payload]), signature);
+}
+
+/** As `signRecord`, for what a node says about membership. */
+export function signStatement(key: Ed25519PrivateKey, signer: NodeId, payload: Uint8Array): SignedStatement {
+  return {signer, payload, signature: signWith(key, statementContext, payload)};
+}
+
+/** As `isSigned`. */
+export function isStatementSigned({signer, payload, signature}: SignedStatement): boolean {
+  return isSignedBy(signer, concat([statementContext, payload]), signature);
+}
+
+function signWith(key: Ed25519PrivateKey, context: Uint8Array, payload: Uint8Array): Uint8Array {
+  return Uint8Array.from(sign(null, concat([context, payload]), signerOf(key)));
+}
+
+function isSignedBy(node: NodeId, bytes: Uint8Array, signature: Uint8Array): boolean {
   try {
     const verifier = verifierOf(node);
-    return verifier !== undefined && verify(null, concat([recordContext, payload]), verifier, signature);
+    return verifier !== undefined && verify(null, bytes, verifier, signature);
   } catch {
     return false; // neither a node id nor a signature that the library can read
   }

@@ -5,4 +5,5 @@
 export {memoryNetwork} from './memory-mesh.ts';
 export type {MemoryNetwork, MemoryNetworkOptions} from './memory-mesh.ts';
 export {startMesh} from './start-mesh.ts';
+export type {AdministeredMesh} from './start-mesh.ts';
 export type {MeshConfig} from './mesh-parts.ts';

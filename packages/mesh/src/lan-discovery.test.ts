@@ -30,6 +30,7 @@ async function search(t: ExecutionContext, mesh: string, port: number): Promise<
       port: dnsPort,
       listening: () => [multiaddr(`/ip4/127.0.0.1/tcp/${port}`), multiaddr(`/ip6/::1/tcp/${port}`)],
       sighted: (node, addresses) => void found.sightings.push({node, addresses: addresses.map(String)}),
+      sightedSelf: () => {},
     },
     realEnvironment(),
   );
@@ -80,7 +81,7 @@ test('R54: a network that cannot be searched is told once, with the reason, and 
   const sighted = (): void => t.fail();
   const self = nodeIdOf(peerIdFromPrivateKey(await generateKeyPair('Ed25519')));
   using _discovery = new LanDiscovery(
-    {mesh: 'home', self, listening: () => [], sighted, port},
+    {mesh: 'home', self, listening: () => [], sighted, sightedSelf: sighted, port},
     {...environment, clock: quick, log},
   );
   await until('it is told', () => warnings.length > 0);

@@ -47,6 +47,8 @@ export interface LanDiscoveryConfig {
   readonly listening: () => readonly Multiaddr[];
   /** Called at every sighting, also of nodes that are known: a peer that came back is met again. */
   readonly sighted: (node: NodeId, addresses: readonly Multiaddr[]) => void;
+  /** Somebody at these addresses announces this node's own id. */
+  readonly sightedSelf: (addresses: readonly Multiaddr[]) => void;
   /** UDP port; only for tests. */
   readonly port?: number;
 }
@@ -181,11 +183,14 @@ export class LanDiscovery implements Disposable {
     const seen = new Map<NodeId, Multiaddr[]>();
     for (const text of texts.map(String).filter(each => each.startsWith(addressKey))) {
       const sighting = readSighting(text.slice(addressKey.length));
-      if (sighting === undefined || sighting.node === this.#config.self) continue;
+      if (sighting === undefined) continue;
       const known = seen.get(sighting.node) ?? [];
       if (known.length < addressesMax) seen.set(sighting.node, [...known, sighting.address]);
     }
-    for (const [node, addresses] of seen) this.#config.sighted(node, addresses);
+    for (const [node, addresses] of seen) {
+      if (node === this.#config.self) this.#config.sightedSelf(addresses);
+      else this.#config.sighted(node, addresses);
+    }
   }
 
   /** Tells once why a network cannot be searched; without this line an empty mesh would have no explanation (R54). */

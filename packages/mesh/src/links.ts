@@ -1,8 +1,9 @@
 import type {Connection} from '@libp2p/interface';
 import {multiaddr} from '@multiformats/multiaddr';
 import type {Multiaddr} from '@multiformats/multiaddr';
+import {isNodeId} from '@hearsay/core';
 import type {ExchangeMessage, Link, NodeId} from '@hearsay/core';
-import {formatHostPort, hostPortOf, withoutLoopback} from './addresses.ts';
+import {formatHostPort, hostPortOf, isRelayed, relayOf, withoutLoopback, withoutNode} from './addresses.ts';
 import type {Admissions} from './admission.ts';
 import {nodeIdOf} from './identity.ts';
 
@@ -49,9 +50,23 @@ export class Links {
     return this.connection(node) !== undefined;
   }
 
-  /** The oldest live connection to a node. */
+  isDirect(node: NodeId): boolean {
+    return this.connection(node)?.direct === true;
+  }
+
+  /** The live connection to use: a direct one, else the oldest. */
   connection(node: NodeId): Connection | undefined {
-    return [...(this.#open.get(node) ?? [])].find(({status}) => status === 'open');
+    const live = this.connections(node);
+    return live.find(({direct}) => direct) ?? live[0];
+  }
+
+  connections(node: NodeId): Connection[] {
+    return [...(this.#open.get(node) ?? [])].filter(({status}) => status === 'open');
+  }
+
+  /** Everybody who is connected, admitted or not. */
+  nodes(): NodeId[] {
+    return [...this.#open.keys()];
   }
 
   admitted(): NodeId[] {
@@ -63,7 +78,7 @@ export class Links {
     const connection = this.connection(node);
     const seen = connection?.direction === 'outbound' ? [connection.remoteAddr] : [];
     const told = withoutLoopback([...(this.#listening.get(node) ?? [])]);
-    const plain = [...seen, ...told].map(address => address.toString().replace(/\/p2p\/[^/]+$/u, ''));
+    const plain = [...seen, ...told].map(address => withoutNode(address).toString());
     return [...new Set(plain)].map(text => multiaddr(text));
   }
 
@@ -83,6 +98,7 @@ export class Links {
       refusal: state.kind === 'refused' ? state.reason : undefined,
       address: this.#addresses.get(node) ?? '',
       path: connection === undefined || connection.direct ? 'direct' : 'relayed',
+      relay: connection === undefined ? undefined : relayNodeOf(connection),
       roundTripMs: connection?.rtt,
     };
   }
@@ -102,10 +118,16 @@ export class Links {
   /** A node listens at one port on all its addresses, so an inbound peer is found at its own address and that port. */
   #addressOf(connection: Connection, node: NodeId): string {
     const remote = hostPortOf(connection.remoteAddr);
+    if (isRelayed(connection.remoteAddr)) return '';
     if (remote === undefined) return connection.remoteAddr.toString();
     if (connection.direction === 'outbound') return formatHostPort(remote);
     const listening = (this.#listening.get(node) ?? []).flatMap(address => hostPortOf(address) ?? []);
     const port = (listening.find(({host}) => host === remote.host) ?? listening[0])?.port;
     return formatHostPort(port === undefined ? remote : {host: remote.host, port});
   }
+}
+
+function relayNodeOf(connection: Connection): NodeId | undefined {
+  const relay = relayOf(connection.remoteAddr);
+  return isNodeId(relay) ? relay : undefined;
 }

@@ -138,7 +138,7 @@ test('a libp2p node that is not hearsay gets no record, no inventory and no slot
   const a = await serve(await start('a'));
   const record = await a.mesh.sign(text('secret'));
   a.newest = [{record, ageMs: 0}];
-  const topic = '/hearsay/records/1/home';
+  const topic = '/hearsay/records/1';
   const stranger = await createLibp2p({
     addresses: {listen: loopback},
     transports: [tcp()],

@@ -1,47 +1,60 @@
 import type {Connection, Stream, StreamHandler} from '@libp2p/interface';
-import {multiaddr} from '@multiformats/multiaddr';
-import type {Multiaddr} from '@multiformats/multiaddr';
 import {describeError, Fault, shortNode} from '@hearsay/core';
-import type {ControlAnswer, ControlRequest, Environment, Link, Mesh, MeshHandlers, NodeId} from '@hearsay/core';
-import type {SignedRecord, Worker} from '@hearsay/core';
+import type {ControlAnswer, ControlRequest, Environment, Link, Mesh, MeshAdmin, MeshHandlers} from '@hearsay/core';
+import type {NodeId, SignedRecord, Worker} from '@hearsay/core';
+import {hostPortOf} from './addresses.ts';
 import {answerControl, askControl, controlMsMax, controlProtocol} from './control.ts';
-import {Exchange, recordsProtocol} from './exchange.ts';
-import {loadIdentity, nodeIdOf, signRecord} from './identity.ts';
+import {recordsProtocol} from './exchange.ts';
+import type {Exchange} from './exchange.ts';
+import {nodeIdOf, signRecord} from './identity.ts';
 import {fetchInventory, giveInventory, inventoryMsMax, inventoryProtocol} from './inventory.ts';
 import {LanDiscovery} from './lan-discovery.ts';
 import {leaseProtocol} from './lease-http.ts';
 import {LeasePool} from './lease-pool.ts';
 import {LeaseStreams} from './lease-stream.ts';
 import {streamsMax} from './libp2p-node.ts';
+import {MembersTalk, membersProtocol} from './members-talk.ts';
+import {meshAdmin} from './mesh-admin.ts';
+import {makeExchange} from './make-exchange.ts';
 import {MeshParts} from './mesh-parts.ts';
 import type {MeshConfig} from './mesh-parts.ts';
+import {MembershipKeeper} from './membership-keeper.ts';
+import {Paths} from './paths.ts';
 import {peerWorker} from './peer-worker.ts';
 import {timeLimit} from './time-limit.ts';
+import {watchConnections} from './watch-connections.ts';
 
 /** Gossip brings news at once; the exchange repairs what it lost. One peer at a time, at random. */
 const exchangeMs = 30_000;
-
-/** A connection on which no admission was even begun is of no use. */
-const admissionMsMax = 10_000;
 
 /** A node leaves within two seconds, whatever libp2p still waits for. */
 const stopMsMax = 2000;
 
 /** Opens this node's end of the mesh. It listens at once, and meets nobody before `serve`. */
-export async function startMesh(config: MeshConfig, environment: Environment): Promise<Mesh> {
-  const key = await loadIdentity(config.identityFile);
-  const parts = new MeshParts(key, config, environment);
+export async function startMesh(config: MeshConfig, environment: Environment): Promise<AdministeredMesh> {
+  const parts = await MeshParts.make(config, environment);
   await parts.open();
   return new Libp2pMesh(parts, config, environment);
 }
 
-class Libp2pMesh implements Mesh {
+/** A mesh whose members people can change. */
+export interface AdministeredMesh extends Mesh {
+  readonly admin: MeshAdmin;
+}
+
+class Libp2pMesh implements AdministeredMesh {
   readonly self: NodeId;
   readonly #parts: MeshParts;
   readonly #config: MeshConfig;
   readonly #environment: Environment;
   readonly #stack = new AsyncDisposableStack();
   readonly #pool: LeasePool;
+  readonly admin: MeshAdmin;
+  readonly #talk: MembersTalk;
+  readonly #keeper: MembershipKeeper;
+  readonly #paths: Paths;
+  #discovery: LanDiscovery | undefined;
+  #exchange: Exchange | undefined;
   #leases: LeaseStreams | undefined;
   #timer: Disposable | undefined;
   #closing: Promise<void> | undefined;
@@ -57,6 +70,29 @@ class Libp2pMesh implements Mesh {
       ...environment,
     });
     parts.admitted = peer => this.#pool.warm(peer);
+    const relay = config.relay ?? false;
+    this.#talk = new MembersTalk(
+      parts,
+      {changed: async why => this.#keeper.rejudge(why === 'revoked' ? 'at once' : 'gently')},
+      environment,
+    );
+    this.#keeper = new MembershipKeeper(
+      parts,
+      this.#talk,
+      {exchange: peer => this.#exchangeWith(peer), moved: () => this.#discover()},
+      environment,
+    );
+    this.#paths = new Paths(parts, relay, environment);
+    this.admin = meshAdmin({
+      parts,
+      talk: this.#talk,
+      relay,
+      nodeName: config.nodeName,
+      reservations: () => this.#paths.reservations(),
+      rejudge: how => this.#keeper.rejudge(how),
+      greet: peer => this.#exchangeWith(peer),
+      environment,
+    });
   }
 
   addresses(): readonly string[] {
@@ -64,36 +100,33 @@ class Libp2pMesh implements Mesh {
   }
 
   async serve(handlers: MeshHandlers): Promise<void> {
-    const {node, gossip, admissions, dialling, links} = this.#parts;
+    const {node, gossip, dialling} = this.#parts;
     if (this.#parts.handlers !== undefined) throw new Fault('INTERNAL', 'serve is called once');
     const {clock, log} = this.#environment;
-    const exchange = new Exchange(
-      {
-        mesh: this.#config.mesh,
-        nodeName: this.#config.nodeName,
-        newest: () => handlers.newest(),
-        judge: (aged, from) => void handlers.judge(aged, from),
-        known: () => links.known(),
-        heardOf: (peer, addresses) => dialling.sighted(peer, addresses.flatMap(readMultiaddr)),
-      },
-      admissions,
+    this.#exchange = makeExchange(
+      {parts: this.#parts, keeper: this.#keeper, handlers, config: this.#config},
       this.#environment,
     );
+    const exchange = this.#exchange;
     this.#leases = new LeaseStreams((request, from, signal) => handlers.offer(request, from, signal), clock, log);
     await node.handle(recordsProtocol, (stream, connection) => exchange.answer(stream, connection));
+    await node.handle(membersProtocol, (stream, connection) => this.#talk.answer(stream, connection));
     await this.#handle(inventoryProtocol, stream => giveInventory(stream, handlers.inventory(), clock));
     await this.#handle(leaseProtocol, (stream, from) => this.#leases?.serve(stream, from));
     await this.#handle(controlProtocol, (stream, from) => answerControl(stream, from, handlers.control, clock));
-    this.#watchConnections(exchange);
+    const gone = (peer: NodeId): void => this.#pool.forget(peer);
+    const isClosing = (): boolean => this.#closing !== undefined;
+    this.#stack.use(watchConnections({parts: this.#parts, exchange, gone, isClosing, clock}));
     gossip.start(
       node.services.pubsub,
       (record, from) => handlers.judge({record, ageMs: 0}, from),
-      peer => this.#exchangeWith(exchange, peer),
+      peer => this.#exchangeWith(peer),
     );
     this.#parts.handlers = handlers;
-    if (this.#config.discovery !== false) this.#discover();
+    this.#discover();
     dialling.start();
-    this.#exchangeRepeatedly(exchange);
+    this.#keeper.start();
+    this.#exchangeRepeatedly();
   }
 
   /** Every protocol of ours asks first who is there (law 8). */
@@ -111,77 +144,36 @@ class Libp2pMesh implements Mesh {
     await node.handle(protocol, handler, {maxInboundStreams: streamsMax, maxOutboundStreams: streamsMax});
   }
 
-  #watchConnections(exchange: Exchange): void {
-    const {node, links, admissions, gate} = this.#parts;
-    const end = new AbortController();
-    this.#stack.defer(() => end.abort());
-    const {signal} = end;
-    const opened = ({detail}: CustomEvent<Connection>): void => this.#opened(detail, exchange);
-    node.addEventListener('connection:open', opened, {signal});
-    node.addEventListener('connection:close', ({detail}) => this.#closed(detail), {signal});
-    node.addEventListener(
-      'peer:identify',
-      ({detail}) => {
-        const peer = nodeIdOf(detail.peerId);
-        links.identified(peer, detail.listenAddrs);
-        if (admissions.isAdmitted(peer)) this.#parts.announce(peer); // its address is known now
-      },
-      {signal},
-    );
-    for (const connection of node.getConnections()) gate.settled(nodeIdOf(connection.remotePeer));
-  }
-
-  #opened(connection: Connection, exchange: Exchange): void {
-    const {links, admissions, gate} = this.#parts;
-    const peer = nodeIdOf(connection.remotePeer);
-    const first = !links.isConnected(peer);
-    links.opened(connection);
-    gate.settled(peer);
-    if (first) admissions.begin(peer);
-    if (connection.direction === 'outbound' && !admissions.isAdmitted(peer)) void exchange.begin(connection);
-    const check = this.#environment.clock.after(admissionMsMax, () => {
-      if (admissions.state(peer).kind === 'unknown') connection.abort(new Error('no admission was asked for'));
-    });
-    connection.addEventListener('close', () => check[Symbol.dispose]());
-  }
-
-  #closed(connection: Connection): void {
-    const {links, admissions, gate, gossip, dialling} = this.#parts;
-    const peer = nodeIdOf(connection.remotePeer);
-    const addresses = links.dialable(peer);
-    gate.settled(peer);
-    const left = links.closed(connection);
-    if (left !== undefined) return gossip.moved(left.remotePeer, left);
-    if (this.#closing === undefined && admissions.isAdmitted(peer)) dialling.lost(peer, addresses);
-    admissions.forget(peer);
-    this.#pool.forget(peer);
-  }
-
+  /** Again when the node belongs to a mesh of another name. */
   #discover(): void {
-    const {dialling} = this.#parts;
-    const discovery = new LanDiscovery(
+    if (this.#config.discovery === false || this.#closing !== undefined) return;
+    const {dialling, clones, membership} = this.#parts;
+    this.#discovery?.[Symbol.dispose]();
+    this.#discovery = new LanDiscovery(
       {
-        mesh: this.#config.mesh,
+        mesh: membership.meshName,
         self: this.self,
         listening: () => this.#parts.listening(),
         sighted: (node, addresses) => dialling.sighted(node, addresses),
+        sightedSelf: addresses => {
+          for (const address of addresses) clones.sighted(hostPortOf(address)?.host ?? '');
+        },
       },
       this.#environment,
     );
-    this.#stack.use(discovery);
   }
 
-  #exchangeWith(exchange: Exchange, peer: NodeId): void {
+  #exchangeWith(peer: NodeId): void {
     const connection = this.#parts.links.connection(peer);
-    if (connection !== undefined && this.#parts.admissions.isAdmitted(peer)) void exchange.begin(connection);
+    if (connection !== undefined) void this.#exchange?.begin(connection);
   }
 
-  #exchangeRepeatedly(exchange: Exchange): void {
+  #exchangeRepeatedly(): void {
     this.#timer = this.#environment.clock.after(exchangeMs, () => {
       const peers = this.#parts.links.admitted();
       const peer = peers[Math.floor(this.#environment.random.next() * peers.length)];
-      if (peer !== undefined) this.#exchangeWith(exchange, peer);
-      if (this.#closing === undefined) this.#exchangeRepeatedly(exchange);
+      if (peer !== undefined) this.#exchangeWith(peer);
+      if (this.#closing === undefined) this.#exchangeRepeatedly();
     });
   }
 
@@ -255,7 +247,9 @@ class Libp2pMesh implements Mesh {
     this.#pool[Symbol.dispose]();
     admissions[Symbol.dispose]();
     const ended = new AbortController();
-    const parts = Promise.all([this.#stack.disposeAsync(), dialling[Symbol.asyncDispose](), node.stop()]);
+    this.#discovery?.[Symbol.dispose]();
+    const own = [this.#stack, dialling, this.#keeper, this.#paths].map(async part => part[Symbol.asyncDispose]());
+    const parts = Promise.all([...own, node.stop()]);
     const guard = this.#environment.clock.sleep(stopMsMax, ended.signal);
     await Promise.race([parts, guard]).finally(() => ended.abort());
     guard.catch(() => undefined);
@@ -269,12 +263,4 @@ async function openStream(connection: Connection, protocol: string, signal?: Abo
 
 function notConnected(peer: NodeId): Fault {
   return new Fault('PEER_FAILED', `node ${shortNode(peer)} is not connected`, {details: {node: peer}});
-}
-
-function readMultiaddr(text: string): Multiaddr[] {
-  try {
-    return [multiaddr(text)];
-  } catch {
-    return []; // a hint that cannot be read is no hint
-  }
 }

@@ -141,8 +141,8 @@ test('a named peer of another mesh is left alone while its refusal lasts', async
 
 test('a peer that was lost is sought where it was, until it is back or the attempts are over', async t => {
   const {staying, clock, dials, online, connected} = trial();
-  staying.lost(higher, [at]);
-  staying.lost(higher, [at]);
+  staying.pursue(higher, [at]);
+  staying.pursue(higher, [at]);
   await clock.advance(8000);
   const first = dials.length;
   t.true(first >= 3);
@@ -152,7 +152,7 @@ test('a peer that was lost is sought where it was, until it is back or the attem
   connected.delete(higher);
   online.clear();
   dials.length = 0;
-  staying.lost(higher, [at]);
+  staying.pursue(higher, [at]);
   await clock.advance(3_600_000);
   t.is(dials.length, 35);
   await staying[Symbol.asyncDispose]();

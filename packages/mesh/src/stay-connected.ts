@@ -1,16 +1,17 @@
 import {lookup} from 'node:dns/promises';
 import {isIP} from 'node:net';
 import type {Multiaddr} from '@multiformats/multiaddr';
-import {describeError} from '@hearsay/core';
+import {describeError, isLoopbackAddress} from '@hearsay/core';
 import type {Environment, NodeId} from '@hearsay/core';
-import {formatHostPort, hostPortOf, isLoopback, ownHosts, parsePeer, tcpMultiaddr} from './addresses.ts';
+import {formatHostPort, hostPortOf, ownHosts, parsePeer, tcpMultiaddr} from './addresses.ts';
 import type {NamedPeer} from './addresses.ts';
 import {timeLimit} from './time-limit.ts';
 
 /** The lower id dials at once; the other only when nothing came of that, for instance because of a firewall. */
 const secondDialerMs = 700;
 
-const dialMsMax = 5000;
+/** Near addresses, then relays, then far ones, each with a limit of its own. */
+const dialMsMax = 10_000;
 
 /** Waiting times between attempts for a peer that a person named, or that was here before. The last one repeats. */
 const retryMs = [500, 1000, 2000, 4000, 8000, 10_000] as const;
@@ -50,6 +51,7 @@ export class StayConnected implements AsyncDisposable {
   readonly #stop = new AbortController();
   readonly #dialling = new Set<NodeId>();
   readonly #regaining = new Set<NodeId>();
+  readonly #kept = new Map<NodeId, readonly Multiaddr[]>();
   readonly #named: readonly NamedPeer[];
   readonly #namedAddresses = new Map<string, readonly string[]>();
   readonly #tasks = new Set<Promise<void>>();
@@ -74,6 +76,36 @@ export class StayConnected implements AsyncDisposable {
     return [...this.#namedAddresses.values()].some(addresses => addresses.includes(text));
   }
 
+  /** As `isNamed`, for whoever comes from there by another port. */
+  isNamedHost(host: string): boolean {
+    const hosts = [...this.#namedAddresses.values()].flat().map(text => hostOf(text));
+    return hosts.includes(host);
+  }
+
+  /** A member that everybody can reach: the way back into the mesh, so it is dialled for ever. */
+  keep(node: NodeId, addresses: readonly Multiaddr[]): void {
+    const isNew = !this.#kept.has(node);
+    this.#kept.set(node, addresses);
+    if (isNew) this.#spawn(this.#keepNode(node));
+  }
+
+  /** Ends every `keep`. */
+  release(): void {
+    this.#kept.clear();
+  }
+
+  async #keepNode(node: NodeId): Promise<void> {
+    for (;;) {
+      const addresses = this.#kept.get(node);
+      if (addresses === undefined) return;
+      if (!this.#isNeedless(node) && !this.#dialling.has(node)) {
+        this.#dialling.add(node);
+        await this.#dialInTurn(node, addresses).finally(() => this.#dialling.delete(node));
+      }
+      await this.#environment.clock.sleep(watchMs, this.#stop.signal);
+    }
+  }
+
   /** A peer was seen on the LAN or another node told its addresses: dial it unless that is needless. */
   sighted(node: NodeId, addresses: readonly Multiaddr[]): void {
     if (this.#dialling.has(node) || this.#dialling.size >= dialsMax || this.#isNeedless(node)) return;
@@ -81,8 +113,8 @@ export class StayConnected implements AsyncDisposable {
     this.#spawn(this.#dialInTurn(node, addresses).finally(() => this.#dialling.delete(node)));
   }
 
-  /** An admitted peer went away: try to get it back where it was, also if nobody sees it any more. */
-  lost(node: NodeId, addresses: readonly Multiaddr[]): void {
+  /** An admitted peer went away, or a member told of one: try for a while, also if nobody sees it. */
+  pursue(node: NodeId, addresses: readonly Multiaddr[]): void {
     if (addresses.length === 0 || this.#regaining.has(node) || this.#regaining.size >= dialsMax) return;
     this.#regaining.add(node);
     this.#spawn(this.#regain(node, addresses).finally(() => this.#regaining.delete(node)));
@@ -144,7 +176,7 @@ export class StayConnected implements AsyncDisposable {
   #isOwn(address: Multiaddr): boolean {
     const hostPort = hostPortOf(address);
     if (hostPort === undefined || hostPort.port !== this.#config.port()) return false;
-    return isLoopback(hostPort.host) || ownHosts().includes(hostPort.host);
+    return isLoopbackAddress(hostPort.host) || ownHosts().includes(hostPort.host);
   }
 
   async #dial(addresses: readonly Multiaddr[], node: NodeId | undefined): Promise<boolean> {
@@ -175,6 +207,10 @@ export class StayConnected implements AsyncDisposable {
 
 function waitMs(failures: number): number {
   return retryMs[Math.min(failures, retryMs.length - 1)] ?? 10_000;
+}
+
+function hostOf(text: string): string {
+  return text.replace(/:\d+$/u, '').replace(/^\[(.*)\]$/u, '$1');
 }
 
 function keyOf(peer: NamedPeer): string {

@@ -1,0 +1,23 @@
+import test from 'ava';
+import {manualClock} from '../../../test/support/manual-clock.ts';
+import {Clones} from './clones.ts';
+
+test('R57: a twin with this key is named once it was seen for some seconds, and no longer when it is gone', async t => {
+  const clock = manualClock();
+  const told: string[] = [];
+  const clones = new Clones(
+    clock,
+    host => host === '10.0.0.1',
+    host => void told.push(host),
+  );
+  for (let second = 0; second < 4; second += 1) {
+    clones.sighted('10.0.0.9');
+    clones.sighted('10.0.0.1');
+    clones.sighted('45.0.0.1');
+    await clock.advance(1000);
+  }
+  t.deepEqual(told, ['10.0.0.9']);
+  t.regex(clones.warnings().join(), /10\.0\.0\.9 uses the same key.*delete node\.key/u);
+  await clock.advance(61_000);
+  t.deepEqual(clones.warnings(), []);
+});

@@ -1,0 +1,115 @@
+import {mkdtemp, rm} from 'node:fs/promises';
+import {tmpdir} from 'node:os';
+import {join} from 'node:path';
+import test from 'ava';
+import type {ExecutionContext} from 'ava';
+import {Fault} from '@hearsay/core';
+import type {Environment} from '@hearsay/core';
+import {realEnvironment} from '../../../test/support/environment.ts';
+import {never, serve} from '../../../test/support/mesh-trial.ts';
+import {until} from '../../../test/support/until.ts';
+import type {MeshConfig} from './mesh-parts.ts';
+import {startMesh} from './start-mesh.ts';
+import type {AdministeredMesh} from './start-mesh.ts';
+
+const dayMs = 24 * 60 * 60_000;
+
+/** Starts nodes on loopback; a second start with one name is the same node again. */
+async function place(t: ExecutionContext) {
+  const folder = await mkdtemp(join(tmpdir(), 'hearsay-closed-'));
+  const meshes: AdministeredMesh[] = [];
+  t.teardown(async () => {
+    await Promise.all(meshes.map(async mesh => mesh[Symbol.asyncDispose]()));
+    await rm(folder, {recursive: true});
+  });
+  return async (name: string, changes: Partial<MeshConfig> = {}, environment = realEnvironment()) => {
+    const settings = {mesh: 'home', nodeName: name, port: 0, defaultPort: 4328, discovery: false, peers: []};
+    const listen = ['/ip4/127.0.0.1/tcp/0'];
+    const identityFile = join(folder, `${name}.key`);
+    const mesh = await startMesh({...settings, listen, identityFile, ...changes}, environment);
+    meshes.push(mesh);
+    await serve(mesh);
+    return mesh;
+  };
+}
+
+async function codeOf(mesh: AdministeredMesh, lifeMs = dayMs): Promise<string> {
+  return (await mesh.admin.invite({role: 'member', lifeMs})).code ?? '';
+}
+
+function isWith(mesh: AdministeredMesh, other: AdministeredMesh): boolean {
+  return mesh.links().some(({node, admitted}) => admitted && node === other.self);
+}
+
+/** The check for a renewal, once a minute, comes every 1.2 s. */
+function hasty(): Environment {
+  const environment = realEnvironment();
+  const {clock} = environment;
+  const after = (ms: number, run: () => void): Disposable => clock.after(ms > 20_000 ? ms / 50 : ms, run);
+  return {...environment, clock: {...clock, after}};
+}
+
+async function refusal(t: ExecutionContext, promise: Promise<unknown>): Promise<string> {
+  const error = await t.throwsAsync(promise, {instanceOf: Fault});
+  t.is(error.code, 'BAD_REQUEST');
+  return error.message;
+}
+
+test('an invite lets in one node, and no second one; an expired or revoked one lets in nobody', async t => {
+  const start = await place(t);
+  const [a, b, c] = [await start('a'), await start('b'), await start('c')];
+  t.regex(await refusal(t, a.admin.invite({role: 'member', lifeMs: dayMs})), /hearsay lock/u);
+  await a.admin.lock(never);
+  const code = await codeOf(a);
+  await b.admin.join(code, never);
+  await until('they meet', () => isWith(a, b) && isWith(b, a));
+  t.regex(await refusal(t, c.admin.join(code, never)), /used already/u);
+  t.regex(await refusal(t, c.admin.join(await codeOf(a, 1), never)), /has expired/u);
+  const withdrawn = await a.admin.invite({role: 'member', lifeMs: dayMs});
+  t.is(await a.admin.revoke(withdrawn.id), `invite ${withdrawn.id}`);
+  t.regex(await refusal(t, c.admin.join(withdrawn.code ?? '', never)), /was revoked/u);
+  t.false(isWith(a, c));
+  t.regex(await refusal(t, b.admin.invite({role: 'member', lifeMs: dayMs})), /may not invite; do it on/u);
+});
+
+test('membership survives restarts, and the way back into the mesh is known without multicast', async t => {
+  const start = await place(t);
+  const a = await start('a');
+  const b = await start('b');
+  await a.admin.lock(never);
+  await b.admin.join(await codeOf(a), never);
+  await until('they meet', () => isWith(a, b));
+  await b[Symbol.asyncDispose]();
+  await until('it is gone', () => !isWith(a, b));
+  const again = await start('b');
+  t.is(again.self, b.self);
+  await until('they meet again', () => isWith(a, again) && isWith(again, a));
+});
+
+test('a pass renews itself while a keeper is there', async t => {
+  const start = await place(t);
+  const a = await start('a', {passLifeMs: 30_000}, hasty());
+  const b = await start('b', {passLifeMs: 30_000}, hasty());
+  await a.admin.lock(never);
+  await b.admin.join(await codeOf(a), never);
+  const ends = (): number => {
+    const seconds = b.admin.report().members[0]?.expiresSeconds ?? 0;
+    return Date.now() + seconds * 1000;
+  };
+  const first = ends();
+  await until('it ends later than it did', () => ends() > first + 5000, 60_000);
+  await until('the other knows', () => isWith(a, b));
+  t.pass();
+});
+
+test('a node that left is open again, and those of the closed mesh let it go', async t => {
+  const start = await place(t);
+  const a = await start('a');
+  const b = await start('b');
+  await a.admin.lock(never);
+  await b.admin.join(await codeOf(a), never);
+  await until('they meet', () => isWith(a, b));
+  const report = await b.admin.leave();
+  t.is(report.mode, 'lan');
+  await until('it is out', () => !isWith(a, b) && !isWith(b, a));
+});

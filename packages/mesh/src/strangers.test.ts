@@ -1,0 +1,18 @@
+import test from 'ava';
+import {Strangers, strangersMax, strangersPerHostMax} from './strangers.ts';
+
+test('one address can hold only so many connections of strangers, and gets them back as they end', t => {
+  const strangers = new Strangers();
+  const ports = Array.from({length: strangersPerHostMax}, (_, index) => `10.0.0.1:${index}`);
+  t.true(ports.every(key => strangers.letIn(key, '10.0.0.1')));
+  t.false(strangers.letIn('10.0.0.1:9999', '10.0.0.1'));
+  t.true(strangers.letIn('10.0.0.2:1', '10.0.0.2'));
+  strangers.done(ports[0] ?? '');
+  t.true(strangers.letIn('10.0.0.1:9999', '10.0.0.1'));
+});
+
+test('many addresses together cannot hold more than the whole either', t => {
+  const strangers = new Strangers();
+  const admitted = Array.from({length: 2 * strangersMax}, (_, index) => strangers.letIn(`k${index}`, `h${index}`));
+  t.is(admitted.filter(Boolean).length, strangersMax);
+});
