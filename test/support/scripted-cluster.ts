@@ -31,6 +31,11 @@ export function scriptedCluster(script: Script, models: readonly ModelReport[] =
       stopped.push(model);
       return models.some(({name}) => name === model);
     },
+    requests: () => [],
+    why: () => undefined,
+    route: () => {
+      throw new Error('not in the script');
+    },
     [Symbol.asyncDispose]: async () => {},
   };
 }

@@ -23,6 +23,7 @@ export interface Config {
   };
   readonly mesh: {readonly name: string; readonly port: number; readonly peers: readonly string[]};
   readonly models: {readonly folders: readonly string[]; readonly demo: boolean};
+  readonly journal: {readonly keepMs: number; readonly sizeBytesMax: number};
   readonly engine: {
     /** undefined: find one, or install one. */
     readonly path: string | undefined;
@@ -103,6 +104,10 @@ export function toConfig(sources: readonly SettingsSource[], surroundings: Surro
       peers: settings['mesh.peers'] ?? [],
     },
     models: {folders: settings['models.folders'] ?? [], demo: settings['models.demo'] ?? true},
+    journal: {
+      keepMs: (settings['journal.days'] ?? 14) * 86_400_000,
+      sizeBytesMax: (settings['journal.megabytes'] ?? 200) * 1e6,
+    },
     engine: {
       path: settings['engine.path'],
       slots: settings['engine.slots'] ?? 4,

@@ -4,6 +4,7 @@ import {Fault} from '@hearsay/core';
 import {z} from 'zod';
 import {parseListen} from './addresses.ts';
 import {DaemonClient} from './daemon-client.ts';
+import {addJournalCommands} from './journal-program.ts';
 import {standardFolders} from './folders.ts';
 import type {Config} from './config.ts';
 import {loadConfig} from './load-config.ts';
@@ -104,6 +105,7 @@ function addQueries(program: Command, deps: ProgramDeps): void {
   }
   const stop = program.command('stop').description('unload a model').argument('<model>').addOption(host);
   stop.action(async (model: string) => stopModel(model, await queryFor(stop, deps)));
+  addJournalCommands(program, host, command => queryFor(command, deps));
 }
 
 function addEngine(program: Command, deps: ProgramDeps): void {

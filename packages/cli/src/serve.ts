@@ -1,6 +1,6 @@
 import {join} from 'node:path';
 import {networkInterfaces} from 'node:os';
-import {joinCluster} from '@hearsay/cluster';
+import {joinCluster, startJournal} from '@hearsay/cluster';
 import type {Cluster, EngineHost, Environment, Mesh, StatusReport} from '@hearsay/core';
 import {startEngineHost} from '@hearsay/engine';
 import type {Engine} from '@hearsay/engine';
@@ -82,8 +82,9 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
     ),
   );
   stop.throwIfAborted();
+  const journal = stack.use(startJournal({...config.journal, file: inData('journal.db')}, deps));
   const cluster = stack.use(
-    await joinCluster({nodeName: config.name, version, boot}, {...deps, mesh, engines, models}),
+    await joinCluster({nodeName: config.name, version, boot}, {...deps, mesh, engines, models, journal}),
   );
   const status = (): StatusReport => ({
     ...reportStatus({config, mesh, engines, cluster}),

@@ -21,6 +21,8 @@ const schemas = {
   'mesh.peers': list('a list of addresses'),
   'models.folders': list('a list of folders'),
   'models.demo': yesOrNo(),
+  'journal.days': wholeNumber(1, 3650),
+  'journal.megabytes': wholeNumber(1, 1_000_000),
   'engine.path': path(),
   'engine.slots': wholeNumber(1, 256),
   'engine.context': wholeNumber(128, 10_000_000),
@@ -44,6 +46,8 @@ export interface Settings {
   readonly 'mesh.peers'?: readonly string[] | undefined;
   readonly 'models.folders'?: readonly string[] | undefined;
   readonly 'models.demo'?: boolean | undefined;
+  readonly 'journal.days'?: number | undefined;
+  readonly 'journal.megabytes'?: number | undefined;
   readonly 'engine.path'?: string | undefined;
   readonly 'engine.slots'?: number | undefined;
   readonly 'engine.context'?: number | undefined;
@@ -163,6 +167,20 @@ export const settingFacts: Readonly<Record<SettingKey, SettingFacts>> = {
     otherwise: '`true`',
     example: 'true',
     about: 'Offers the toy model that ships with hearsay while this machine has no other.',
+  },
+  'journal.days': {
+    variable: 'HEARSAY_JOURNAL_DAYS',
+    flag: undefined,
+    otherwise: '`14`',
+    example: '14',
+    about: 'How long `hearsay requests` and `hearsay why` remember. What requests and answers say is never kept.',
+  },
+  'journal.megabytes': {
+    variable: 'HEARSAY_JOURNAL_MEGABYTES',
+    flag: undefined,
+    otherwise: '`200`',
+    example: '200',
+    about: 'How large the journal may become. The oldest requests go first.',
   },
   'engine.path': {
     variable: 'HEARSAY_ENGINE',

@@ -107,8 +107,12 @@ interface Column<Row> {
 }
 
 function table<Row>(rows: readonly Row[], columns: readonly Column<Row>[]): string {
+  return textTable(rows, columns, true);
+}
+
+export function textTable<Row>(rows: readonly Row[], columns: readonly Column<Row>[], withHeader: boolean): string {
   const lines = [
-    columns.map(column => column.title),
+    ...(withHeader ? [columns.map(column => column.title)] : []),
     ...rows.map(row => columns.map(column => printable(column.cell(row)))),
   ];
   const widths = columns.map((_, index) => Math.max(...lines.map(cells => cells[index]?.length ?? 0)));

@@ -39,6 +39,7 @@ function depsFor(...workers: readonly Worker[]): DispatchDeps & {readonly failur
     heard: () => undefined,
     failed: id => void failures.push(id),
     succeeded: () => undefined,
+    note: () => undefined,
   };
 }
 

@@ -1,6 +1,6 @@
-import {asFault, describeError, Fault} from '@hearsay/core';
+import {asFault, describeError, Fault, reasonOf} from '@hearsay/core';
 import type {Busy, ClientRequest, Digest, Lease, NodeId, Ranked, Refusal, Worker, WorkRequest} from '@hearsay/core';
-import type {WorkResponse} from '@hearsay/core';
+import type {RequestEvent, WorkResponse} from '@hearsay/core';
 import {LeasedBody} from './leased-body.ts';
 
 /** Offers answered with `busy` before the shortest wait is taken as it is (design §4). */
@@ -8,6 +8,9 @@ const busyOffersMax = 3;
 
 /** Attempts of one request, over all nodes: more only keeps a client waiting for the same bad news. */
 const attemptsMax = 10;
+
+/** Longest reason of a refusal that is kept. */
+const reasonLengthMax = 300;
 
 /** Error bodies are small; a longer one is cut. */
 const errorBodyBytesMax = 64 * 1024;
@@ -21,6 +24,8 @@ export interface DispatchDeps {
   readonly heard: (record: Busy['record']) => void;
   readonly failed: (node: NodeId) => void;
   readonly succeeded: (node: NodeId) => void;
+  /** What happens to the request, for the journal. */
+  readonly note: (event: RequestEvent) => void;
 }
 
 /** A lease whose first bytes have arrived. */
@@ -100,16 +105,17 @@ class Search {
       const failure = await this.#failureIn(response, body);
       if (failure === undefined) {
         this.#deps.succeeded(node.node);
+        this.#noteStart(node, lease.digest, attempt, response.status);
         body.onRecord = record => this.#deps.heard(record);
         return {node, digest: lease.digest, attempt, response, body};
       }
-      this.#note(node, failure);
+      this.#noteBreak(node, attempt, failure);
     } catch (error) {
       await body.return();
       this.#signal.throwIfAborted();
       const fault = asFault(error, 'PEER_FAILED');
       if (fault.code === 'PEER_FAILED') this.#deps.failed(node.node);
-      this.#note(node, fault);
+      this.#noteBreak(node, attempt, fault);
     }
     await body.return();
     return undefined;
@@ -117,25 +123,36 @@ class Search {
 
   async #offer(node: Ranked, force: boolean): Promise<Lease | undefined> {
     this.#attempt += 1;
+    const attempt = this.#attempt;
+    const {name: nodeName, waitMs: estimateMs} = node;
+    this.#deps.note({kind: 'offered', attempt, node: node.node, nodeName, force, estimateMs});
     let answer: Lease | Busy | Refusal;
     try {
       answer = await this.#deps.worker(node.node).offer(this.#workRequest(node, force), this.#signal);
     } catch (error) {
       this.#signal.throwIfAborted();
       this.#deps.failed(node.node);
-      this.#note(node, asFault(error, 'PEER_FAILED'));
+      this.#noteBreak(node, attempt, asFault(error, 'PEER_FAILED'));
       return undefined;
     }
     switch (answer.kind) {
       case 'accepted':
         this.#deps.heard(answer.record);
+        this.#deps.note({kind: 'accepted', attempt, digest: answer.digest});
         return answer;
       case 'busy':
         this.#deps.heard(answer.record);
+        this.#deps.note({kind: 'busy', attempt, reason: answer.reason, retryAfterMs: answer.retryAfterMs});
         this.#busy.set(node.node, {node, retryAfterMs: answer.retryAfterMs});
         if (force) this.#note(node, new Fault('OVERLOADED', `${node.name} is busy and its queue is full`));
         return undefined;
       case 'refused': {
+        this.#deps.note({
+          kind: 'refused',
+          attempt,
+          code: answer.code,
+          message: answer.message.slice(0, reasonLengthMax),
+        });
         const code = answer.code === 'broken' ? 'ENGINE_FAILED' : 'NO_CANDIDATE';
         this.#note(node, new Fault(code, answer.message, {details: {refusal: answer.code}}));
         return undefined;
@@ -182,6 +199,17 @@ class Search {
     return new Fault('ENGINE_FAILED', messageIn(text) ?? `llama-server answered ${status}`, {
       details: {status, body: text},
     });
+  }
+
+  #noteStart(node: Ranked, digest: Digest, attempt: number, status: number): void {
+    const {node: id, name: nodeName} = node;
+    this.#deps.note({kind: 'started', attempt, node: id, nodeName, digest, model: this.#request.model, status});
+  }
+
+  /** The attempt came to nothing before there was output, so that another node may be asked. */
+  #noteBreak(node: Ranked, attempt: number, fault: Fault): void {
+    this.#deps.note({kind: 'broke', attempt, code: fault.code, message: reasonOf(fault)});
+    this.#note(node, fault);
   }
 
   #note(node: Ranked, fault: Fault): void {

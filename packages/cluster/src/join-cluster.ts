@@ -1,18 +1,31 @@
-import {candidatesFor, describeError, Fault, formatPolicy, rank, resolveModel} from '@hearsay/core';
+import {
+  automatic,
+  decide,
+  describeError,
+  Fault,
+  formatPolicy,
+  newRequestId,
+  outcomeOf,
+  readUsage,
+  resolveModel,
+  whyReport,
+} from '@hearsay/core';
 import type {
   Answer,
   ClientRequest,
   Cluster,
   EngineHost,
   Environment,
+  Journal,
   Mesh,
   ModelStore,
   NamedModel,
 } from '@hearsay/core';
-import type {Resolution} from '@hearsay/core';
+import type {DecisionFacts, Digest, NodeId, RequestEvent, Resolution} from '@hearsay/core';
 import {startAnnouncer} from './announcer.ts';
 import {dispatch} from './dispatch.ts';
 import type {DispatchDeps} from './dispatch.ts';
+import {journalServing} from './journal-serving.ts';
 import {localWorker} from './local-worker.ts';
 import {reportEngines, reportModels, reportNodes} from './reports.ts';
 import {servePeers} from './serve-peer.ts';
@@ -30,6 +43,7 @@ export interface ClusterDeps extends Environment {
   readonly mesh: Mesh;
   readonly engines: EngineHost;
   readonly models: ModelStore;
+  readonly journal: Journal;
 }
 
 /** After the start an unknown name may be known in a moment: wait this long for peers before saying 404 (R112). */
@@ -39,7 +53,7 @@ const settlingMs = 3000;
  * Joins the mesh as one node: announces it, listens to the others, serves them, and dispatches what its gateway gets.
  */
 export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Promise<Cluster> {
-  const {clock, engines, log, mesh, models} = deps;
+  const {clock, engines, journal, log, mesh, models, random} = deps;
   const keeper = startViewKeeper(deps);
   const announcer = startAnnouncer(config, deps, () => keeper.view().nodes.size + 1);
   const local = localWorker(mesh.self, models, engines);
@@ -52,7 +66,12 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     judge: keeper.judge,
     newest: () => [...[announcer.last()].filter(own => own !== undefined), ...keeper.held()],
     inventory: announcer.inventory,
-    offer: servePeers(local, announcer.fresh),
+    offer: journalServing(servePeers(local, announcer.fresh), {
+      node: mesh.self,
+      nodeName: config.nodeName,
+      journal,
+      modelName: digest => models.find(digest)?.names[0] ?? '',
+    }),
     linkChanged(node, link) {
       keeper.linkChanged(node, link);
       if (link?.admitted) announcer.touch();
@@ -60,23 +79,12 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
   });
 
   const reportDeps = {keeper, announcer, deps};
-  const deciding: DispatchDeps = {
-    rank(request, digests, tried) {
-      const {needs, policy} = request;
-      const question = {digests, needs, policy, tried, nowMs: clock.monotonicMs()};
-      const ranked = rank(candidatesFor(question, announcer.self(), keeper.view(), keeper.reach()), request.id);
-      if (ranked[0]?.place !== undefined || !ranked.some(({exclusion}) => exclusion === 'quarantined')) return ranked;
-      // Nobody else is left: a node in quarantine is probed, not banned.
-      const unafraid = candidatesFor(question, announcer.self(), keeper.view(), forgiven());
-      return rank(unafraid, request.id);
-    },
-    worker: node => (node === mesh.self ? local : mesh.worker(node)),
-    heard(record) {
-      if (record && record.node !== mesh.self) keeper.judge({record, ageMs: 0});
-    },
-    failed: keeper.failed,
-    succeeded: keeper.succeeded,
-  };
+
+  function factsFor(request: Asked, digests: readonly Digest[], tried: ReadonlySet<NodeId>): DecisionFacts {
+    const {needs, policy, id} = request;
+    const question = {digests, needs, policy, tried, nowMs: clock.monotonicMs()};
+    return {request: id, question, self: announcer.self(), nodes: keeper.view().nodes, reach: keeper.reach()};
+  }
 
   /** Every name there is, put together anew only when something of it has changed: each request asks for it. */
   function known(): readonly NamedModel[] {
@@ -88,8 +96,22 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     return catalogue.models;
   }
 
-  function forgiven(): ReturnType<typeof keeper.reach> {
-    return new Map([...keeper.reach()].map(([node, reach]) => [node, {...reach, quarantinedUntilMs: -Infinity}]));
+  function decidingFor(note: (event: RequestEvent) => void): DispatchDeps {
+    return {
+      rank(request, digests, tried) {
+        const facts = factsFor(request, digests, tried);
+        const ranked = decide(facts);
+        note({kind: 'decided', facts, ranked});
+        return ranked;
+      },
+      worker: node => (node === mesh.self ? local : mesh.worker(node)),
+      heard(record) {
+        if (record && record.node !== mesh.self) keeper.judge({record, ageMs: 0});
+      },
+      failed: keeper.failed,
+      succeeded: keeper.succeeded,
+      note,
+    };
   }
 
   async function resolve(asked: string, signal: AbortSignal): Promise<Resolution> {
@@ -103,13 +125,16 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
   }
 
   async function run(request: ClientRequest, signal: AbortSignal): Promise<Answer> {
+    const note = (event: RequestEvent): void => journal.note(request.id, event);
+    note(arrivalOf(request));
     const resolution = await resolve(request.model, signal);
     if (resolution.kind !== 'found') throw notFound(request.model, resolution);
-    const started = await dispatch(request, resolution.digests, deciding, signal);
+    const named = {...request, model: resolution.name};
+    const started = await dispatch(named, resolution.digests, decidingFor(note), signal);
     const {node, attempt, digest, response, body} = started;
     body.onEnd = error => {
       inFlight -= 1;
-      log('debug', 'request ended', {request: request.id, node: node.name, attempt, ...outcome(error)});
+      note({kind: 'ended', ...outcomeOf(error, response.status), usage: readUsage(body.tail.text())});
     };
     const {status, contentType} = response;
     const reason =
@@ -127,7 +152,9 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
         return await run(request, signal);
       } catch (error) {
         inFlight -= 1;
-        log('debug', 'request failed', {request: request.id, ...outcome(error)});
+        const cause: unknown = signal.aborted ? signal.reason : error;
+        journal.note(request.id, {kind: 'ended', ...outcomeOf(cause), usage: undefined});
+        log('debug', 'request failed', {request: request.id, error: describeError(cause)});
         if (signal.aborted) throw new Fault('CANCELLED', 'the client went away', {cause: error});
         throw error;
       }
@@ -143,6 +170,26 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
       if (!running) return false;
       await engines.stop(running.key);
       return true;
+    },
+    requests: query => journal.requests(query),
+    why(id) {
+      const journaled = journal.find(id);
+      return journaled && whyReport(journaled);
+    },
+    route({model, needs, policy = automatic, promptBytes}) {
+      const resolution = resolveModel(model, known());
+      if (resolution.kind !== 'found') throw notFound(model, resolution);
+      const {digests, name} = resolution;
+      const ranked = decide(factsFor({id: newRequestId(random), needs, policy}, digests, new Set()));
+      return {
+        asked: model,
+        model: name,
+        digests,
+        policy: formatPolicy(policy),
+        policyFrom: 'request',
+        promptBytes,
+        ranked,
+      };
     },
     async [Symbol.asyncDispose]() {
       await announcer[Symbol.asyncDispose]();
@@ -174,9 +221,10 @@ function notFound(asked: string, resolution: Exclude<Resolution, {kind: 'found'}
   });
 }
 
-function outcome(error: unknown): {outcome: string; error?: string} {
-  if (error === undefined) return {outcome: 'finished'};
-  const code = error instanceof Fault ? error.code : 'INTERNAL';
-  if (code === 'CANCELLED' || (error instanceof Error && error.name === 'AbortError')) return {outcome: 'cancelled'};
-  return {outcome: code === 'INTERRUPTED' ? 'interrupted' : 'failed', error: describeError(error)};
+/** What a decision needs to know of a request. */
+type Asked = Pick<ClientRequest, 'id' | 'needs' | 'policy'>;
+
+function arrivalOf({model, endpoint, policy, body}: ClientRequest): RequestEvent {
+  const asked = {model, endpoint, policy: formatPolicy(policy), policyFrom: 'request', bodyBytes: body.length};
+  return {kind: 'arrived', role: 'entry', ...asked, caller: undefined, from: undefined};
 }

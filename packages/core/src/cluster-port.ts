@@ -1,6 +1,8 @@
 import type {Digest, NodeId, RequestId} from './ids.ts';
+import type {JournalQuery, RequestSummary} from './journal-port.ts';
 import type {Capability} from './model.ts';
 import type {Policy} from './policy.ts';
+import type {RouteQuestion, RouteReport, WhyReport} from './why.ts';
 import type {Endpoint} from './work.ts';
 
 /** A client's request as the gateway hands it on: parsed, bounded, and always streamed upstream. */
@@ -141,4 +143,10 @@ export interface Cluster extends AsyncDisposable {
   inFlight(): number;
   /** Stops every engine of the model on this node; false when none runs. */
   stop(model: string): Promise<boolean>;
+  /** What this node has seen of requests: those of its clients and those of peers that it served. */
+  requests(query: JournalQuery): readonly RequestSummary[];
+  /** Everything about one of them; by the beginning of its id where that is unique. */
+  why(id: string): WhyReport | undefined;
+  /** Where a request would go, without running it. Throws as `dispatch` for a model that nobody has. */
+  route(question: RouteQuestion): RouteReport;
 }

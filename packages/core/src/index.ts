@@ -34,6 +34,14 @@ export {applyInventory, applyRecord, emptyView, expireNodes, isAlive} from './vi
 export type {KnownNode, View, ViewChange} from './view.ts';
 export {candidatesFor, isNamed} from './candidates.ts';
 export type {Candidate, Exclusion, Question, Reach, SelfFacts} from './candidates.ts';
+export {compactFacts, decide} from './decide.ts';
+export type {DecisionFacts} from './decide.ts';
+export type {Arrival, Journal, JournaledRequest, JournalQuery, Outcome} from './journal-port.ts';
+export type {RequestEvent, RequestSummary, Usage} from './journal-port.ts';
+export {readUsage} from './read-usage.ts';
+export {outcomeOf, reasonOf, summarize} from './summarize.ts';
+export {replayDecisions, whyReport} from './why.ts';
+export type {ReplayedDecision, RouteQuestion, RouteReport, WhyEvent, WhyReport} from './why.ts';
 export {rank} from './rank.ts';
 export type {Ranked} from './rank.ts';
 export {editDistance, resolveModel, withoutDemo} from './resolve-model.ts';

@@ -1,11 +1,14 @@
 import type {FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods} from 'fastify';
 import type {StatusReport} from '@hearsay/core';
+import {journalRoutes} from './journal-routes.ts';
 import {parseObject} from './json.ts';
 import type {JsonObject} from './json.ts';
 import {findModel, listModels} from './list-models.ts';
 import {badRequest, isProblem, problemFrom, sendJson, sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
 import {readBody} from './read-body.ts';
+import {wildcard} from './route.ts';
+import type {Route} from './route.ts';
 import {serveCompletion} from './serve-completion.ts';
 import type {CompletionService} from './serve-completion.ts';
 
@@ -15,19 +18,10 @@ export interface RouteService extends CompletionService {
   readonly startedSeconds: number;
 }
 
-type Answered = JsonObject | Problem | Promise<JsonObject | Problem>;
-
-interface Route {
-  readonly method: 'GET' | 'POST';
-  /** Every spelling; the first is the one that people are told. */
-  readonly paths: readonly string[];
-  readonly handle: (request: FastifyRequest, reply: FastifyReply) => Answered | Promise<void>;
-}
-
 /** Everything that the gateway serves. */
 export function addRoutes(app: FastifyInstance, service: RouteService): void {
   app.addContentTypeParser('*', (_request, _payload, done) => done(null)); // handlers read bodies themselves
-  const routes = [...openAiRoutes(service), ...adminRoutes(service), frontPage];
+  const routes = [...openAiRoutes(service), ...adminRoutes(service), ...journalRoutes(service.cluster), frontPage];
   for (const route of routes) {
     for (const path of route.paths) {
       app.route({method: route.method, url: path, handler: (request, reply) => run(route, request, reply)});
@@ -125,11 +119,6 @@ function finish(reply: FastifyReply, answer: JsonObject | Problem): void {
 
 function health({name, id, version, peers, models, loaded, inFlight}: StatusReport): JsonObject {
   return {status: 'ok', node: name, id, version, peers, models, loaded, in_flight: inFlight};
-}
-
-function wildcard({params}: FastifyRequest): string {
-  const text: unknown = typeof params === 'object' && params !== null && '*' in params ? params['*'] : '';
-  return typeof text === 'string' ? text : '';
 }
 
 function methodsBut(method: 'GET' | 'POST'): HTTPMethods[] {
