@@ -9,7 +9,6 @@ export function arrived(asked: string, changes: Partial<Arrival> = {}): Arrival 
     model: asked,
     endpoint: '/v1/chat/completions',
     policy: 'auto',
-    policyFrom: 'request',
     bodyBytes: 100,
     caller: undefined,
     from: undefined,

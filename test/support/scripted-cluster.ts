@@ -1,4 +1,4 @@
-import {toDigest, toNodeId} from '@hearsay/core';
+import {idleOperator, toDigest, toNodeId} from '@hearsay/core';
 import type {Answer, ClientRequest, Cluster, EngineReport, ModelReport, NodeReport, StatusReport} from '@hearsay/core';
 
 /**
@@ -31,6 +31,8 @@ export function scriptedCluster(script: Script, models: readonly ModelReport[] =
       stopped.push(model);
       return models.some(({name}) => name === model);
     },
+    operator: () => idleOperator,
+    operate: async () => idleOperator,
     requests: () => [],
     why: () => undefined,
     route: () => {
@@ -141,6 +143,8 @@ export function statusReport(): StatusReport {
     models: 1,
     loaded: 1,
     inFlight: 0,
+    state: 'serving',
+    policies: 0,
     dataFolder: '/data',
   };
 }

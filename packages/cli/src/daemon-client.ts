@@ -86,6 +86,8 @@ function parseJson(text: string): unknown {
 
 /** The kind of a failure from the HTTP status that the gateway gave it. */
 function codeOf(status: number): FaultCode {
+  if (status === 400) return 'BAD_REQUEST';
+  if (status === 403) return 'FORBIDDEN';
   if (status === 404) return 'MODEL_NOT_FOUND';
   if (status === 429 || status === 503) return 'OVERLOADED';
   if (status === 408 || status === 504) return 'TIMED_OUT';

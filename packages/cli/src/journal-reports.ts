@@ -5,8 +5,9 @@ import {z} from 'zod';
 /** What the admin API tells of requests, as far as people are shown it. */
 
 /** One line of `hearsay requests`. */
-export interface SummaryRow extends Omit<RequestSummary, 'code' | 'endpoint' | 'node' | 'digest'> {
+export interface SummaryRow extends Omit<RequestSummary, 'code' | 'policyFrom' | 'endpoint' | 'node' | 'digest'> {
   readonly code: string | undefined;
+  readonly policyFrom: string | undefined;
   readonly endpoint: string;
   readonly digest: string | undefined;
 }
@@ -19,6 +20,7 @@ export interface RankedRow extends Omit<Ranked, 'exclusion' | 'digest' | 'state'
 
 export type EventRow =
   | {readonly kind: 'arrived'}
+  | {readonly kind: 'planned'; readonly model: string; readonly policy: string; readonly policyFrom: string}
   | {readonly kind: 'decided'; readonly ranked: readonly RankedRow[]}
   | {
       readonly kind: 'offered';
@@ -70,7 +72,7 @@ const summary: z.ZodType<SummaryRow> = z.object({
   asked: z.string(),
   endpoint: z.string(),
   policy: z.string(),
-  policyFrom: z.string(),
+  policyFrom: absent(z.string()),
   bodyBytes: z.number(),
   caller: absent(z.string()),
   from: absent(nodeId),
@@ -109,6 +111,7 @@ const ranked: z.ZodType<RankedRow> = z.object({
 const attempt = z.number();
 const event: z.ZodType<EventRow> = z.discriminatedUnion('kind', [
   z.object({kind: z.literal('arrived')}),
+  z.object({kind: z.literal('planned'), model: z.string(), policy: z.string(), policyFrom: z.string()}),
   z.object({kind: z.literal('decided'), ranked: z.array(ranked)}),
   z.object({kind: z.literal('offered'), attempt, nodeName: z.string(), force: z.boolean(), estimateMs: z.number()}),
   z.object({kind: z.literal('accepted'), attempt}),

@@ -8,6 +8,7 @@ import {addJournalCommands} from './journal-program.ts';
 import {standardFolders} from './folders.ts';
 import type {Config} from './config.ts';
 import {loadConfig} from './load-config.ts';
+import {addOperatorCommands} from './operator-program.ts';
 import {daemonUrl, showEngines, showModels, showNodes, showStatus, stopModel} from './query-commands.ts';
 import type {Query} from './query-commands.ts';
 import type {RawSettings} from './settings.ts';
@@ -106,6 +107,7 @@ function addQueries(program: Command, deps: ProgramDeps): void {
   const stop = program.command('stop').description('unload a model').argument('<model>').addOption(host);
   stop.action(async (model: string) => stopModel(model, await queryFor(stop, deps)));
   addJournalCommands(program, host, command => queryFor(command, deps));
+  addOperatorCommands(program, host, command => queryFor(command, deps));
 }
 
 function addEngine(program: Command, deps: ProgramDeps): void {

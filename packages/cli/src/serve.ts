@@ -10,6 +10,7 @@ import {demoModelPath, startModelStore} from '@hearsay/models';
 import {defaultMeshPort} from './addresses.ts';
 import {banner} from './banner.ts';
 import type {Config} from './config.ts';
+import {fileStore} from './file-store.ts';
 import {lockDataFolder} from './lock-data-folder.ts';
 import {nextBoot} from './next-boot.ts';
 import {privateSubnets} from './private-subnets.ts';
@@ -84,7 +85,10 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
   stop.throwIfAborted();
   const journal = stack.use(startJournal({...config.journal, file: inData('journal.db')}, deps));
   const cluster = stack.use(
-    await joinCluster({nodeName: config.name, version, boot}, {...deps, mesh, engines, models, journal}),
+    await joinCluster(
+      {nodeName: config.name, version, boot, workloads: [], policy: undefined},
+      {...deps, mesh, engines, models, journal, operatorStore: fileStore(inData('operator.json'))},
+    ),
   );
   const status = (): StatusReport => ({
     ...reportStatus({config, mesh, engines, cluster}),
@@ -127,6 +131,7 @@ function reportStatus({
   mesh,
   cluster,
 }: Parts): Omit<StatusReport, 'version' | 'gateway' | 'engine' | 'uptimeSeconds'> {
+  const {draining, paused, rules} = cluster.operator();
   return {
     id: mesh.self,
     name: config.name,
@@ -137,6 +142,8 @@ function reportStatus({
     models: cluster.models().filter(model => model.nodes.some(node => node.local)).length,
     loaded: cluster.engines().filter(engine => engine.node === 'local' && engine.state === 'ready').length,
     inFlight: cluster.inFlight(),
+    state: draining ? 'draining' : paused ? 'paused' : 'serving',
+    policies: rules.length,
     dataFolder: config.dataFolder,
   };
 }

@@ -63,11 +63,18 @@ export function statusText(status: StatusReport): string {
     ['engine', status.engine],
     ['models', `${status.models}, ${status.loaded} loaded`],
     ['requests', `${status.inFlight} running`],
+    ['state', stateWords(status)],
     ['up', formatSpan(status.uptimeSeconds)],
     ['process', String(status.processId)],
     ['data', status.dataFolder],
   ];
   return lines.map(([key, value]) => `${`${key}:`.padEnd(14)}${printable(value)}\n`).join('');
+}
+
+function stateWords({state, policies}: StatusReport): string {
+  const rules = policies === 0 ? '' : `, ${policies === 1 ? '1 policy' : `${policies} policies`} set`;
+  const undo = {draining: 'undrain', paused: 'resume'}[state];
+  return `${state}${undo === undefined ? '' : ` (takes no new requests; to change: hearsay ${undo})`}${rules}`;
 }
 
 /** `hearsay engine ls`. */
@@ -81,7 +88,15 @@ export function engineListTable(engines: readonly {source: string; version: stri
 
 /** What the columns have no room for, one line each: why something is broken, unusable, or not admitted. */
 export function engineNotes(engines: readonly EngineReport[]): string {
-  return notes(engines.map(engine => [engine.name, engine.failure]));
+  return notes([
+    ...engines.map((engine): readonly [string, string | undefined] => [engine.name, engine.failure]),
+    ...[...new Map(engines.map(engine => [engine.nodeId, engine])).values()].map(
+      ({nodeName, nodeState}): readonly [string, string | undefined] => [
+        nodeName,
+        nodeState === 'alive' ? undefined : `${nodeState}, takes no new requests`,
+      ],
+    ),
+  ]);
 }
 
 export function modelNotes(models: readonly ModelReport[]): string {

@@ -44,7 +44,7 @@ export function routeText({asked, model, policy, policyFrom, ranked}: RouteAnswe
     best?.place === 0
       ? `A request for ${called} would go to ${nameOf(best)}: ${best.reason}.`
       : `A request for ${called} could run nowhere now.`;
-  return [verdict, `Policy: ${policy} (from the ${policyFrom}).`, '', ...ranked.map(standing)]
+  return [verdict, `Policy: ${policy} ${sourceWords(policyFrom)}.`, '', ...ranked.map(standing)]
     .map(line => `${printable(line).trimEnd()}\n`)
     .join('');
 }
@@ -72,8 +72,23 @@ function origin(summary: SummaryRow): string {
   if (role === 'worker')
     return `It came from the node …${from?.slice(-8) ?? '?'}, ${size}; that node knows the whole story.`;
   const who = caller === undefined ? 'a client' : `the application ${caller}`;
-  return `It came from ${who} of this node, ${size}, with the policy ${policy} (from the ${policyFrom}).`;
+  return `It came from ${who} of this node, ${size}, with the policy ${policy} ${sourceWords(policyFrom)}.`;
 }
+
+/** Who wished for the policy that held. */
+function sourceWords(from: string | undefined): string {
+  return (from !== undefined && sources[from]) || '(nobody asked for another)';
+}
+
+const sources: Readonly<Record<string, string>> = {
+  operator: '(set by the owner of this node; see: hearsay policy ls)',
+  header: '(from the header x-hearsay-policy)',
+  provider: '(from the provider object of the request)',
+  name: '(from the name model@node)',
+  workload: '(from the workload)',
+  key: '(from the key of the application)',
+  config: '(from the config)',
+};
 
 /** One event in words; the first line gets the time. */
 function tell(event: EventRow, names: Map<number, string>): readonly string[] {
@@ -81,6 +96,8 @@ function tell(event: EventRow, names: Map<number, string>): readonly string[] {
   switch (event.kind) {
     case 'arrived':
       return ['it came in'];
+    case 'planned':
+      return []; // the opening lines have told it
     case 'decided': {
       const [best] = event.ranked;
       const count = event.ranked.length === 1 ? 'one node' : `${event.ranked.length} nodes`;

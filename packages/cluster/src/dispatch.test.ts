@@ -44,7 +44,7 @@ function depsFor(...workers: readonly Worker[]): DispatchDeps & {readonly failur
 }
 
 const run = async (deps: DispatchDeps, signal = new AbortController().signal): Promise<Started> =>
-  dispatch(request, [digest('a')], deps, signal);
+  dispatch(request, {digests: [digest('a')], exact: true}, deps, signal);
 
 async function text(started: Started): Promise<string> {
   let all = '';

@@ -28,6 +28,14 @@ export interface DispatchDeps {
   readonly note: (event: RequestEvent) => void;
 }
 
+/** What may run a request. */
+export interface AcceptedModels {
+  /** Best first. */
+  readonly digests: readonly Digest[];
+  /** Once a node has taken it for one of them, it is only ever moved to the same bytes (S65). */
+  readonly exact: boolean;
+}
+
 /** A lease whose first bytes have arrived. */
 export interface Started {
   readonly node: Ranked;
@@ -43,11 +51,11 @@ export interface Started {
  */
 export async function dispatch(
   request: ClientRequest,
-  digests: readonly Digest[],
+  accepted: AcceptedModels,
   deps: DispatchDeps,
   signal: AbortSignal,
 ): Promise<Started> {
-  const search = new Search(request, digests, deps, signal);
+  const search = new Search(request, accepted, deps, signal);
   for (;;) {
     const taken = await search.take();
     const started = await search.start(taken);
@@ -64,7 +72,8 @@ interface Taken {
 /** One request on its way through the candidates: what was tried, and what came of it. */
 class Search {
   readonly #request: ClientRequest;
-  readonly #digests: readonly Digest[];
+  readonly #exact: boolean;
+  #digests: readonly Digest[];
   readonly #deps: DispatchDeps;
   readonly #signal: AbortSignal;
   /** Nodes that will not be asked again, each with the reason in words. */
@@ -74,9 +83,10 @@ class Search {
   #attempt = 0;
   #firstFault: Fault | undefined;
 
-  constructor(request: ClientRequest, digests: readonly Digest[], deps: DispatchDeps, signal: AbortSignal) {
+  constructor(request: ClientRequest, {digests, exact}: AcceptedModels, deps: DispatchDeps, signal: AbortSignal) {
     this.#request = request;
     this.#digests = digests;
+    this.#exact = exact;
     this.#deps = deps;
     this.#signal = signal;
   }
@@ -139,6 +149,7 @@ class Search {
       case 'accepted':
         this.#deps.heard(answer.record);
         this.#deps.note({kind: 'accepted', attempt, digest: answer.digest});
+        if (this.#exact) this.#digests = [answer.digest];
         return answer;
       case 'busy':
         this.#deps.heard(answer.record);
@@ -161,7 +172,7 @@ class Search {
   }
 
   #workRequest(node: Ranked, force: boolean): WorkRequest {
-    const {id, endpoint, needs, policy, body, traceparent} = this.#request;
+    const {id, endpoint, needs, policy, body, traceparent, caller} = this.#request;
     return {
       request: id,
       attempt: this.#attempt,
@@ -175,6 +186,7 @@ class Search {
       waitEstimateMs: node.waitMs,
       force,
       traceparent,
+      caller,
     };
   }
 
@@ -233,7 +245,10 @@ class Search {
         details: {...this.#firstFault.details, ...details, ...retryAfterMs},
       });
     }
-    return new Fault('NO_CANDIDATE', `no node can run this now (${excluded.join('; ')})`, {details});
+    const {placement} = this.#request.policy;
+    const what = placement.kind === 'pin' ? `pinned to ${placement.nodes.join(' or ')}, and it` : 'no node';
+    const not = placement.kind === 'pin' ? 'cannot' : 'can';
+    return new Fault('NO_CANDIDATE', `${what} ${not} run this now (${excluded.join('; ')})`, {details});
   }
 }
 

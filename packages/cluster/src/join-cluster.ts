@@ -1,37 +1,18 @@
-import {
-  automatic,
-  decide,
-  describeError,
-  Fault,
-  formatPolicy,
-  newRequestId,
-  outcomeOf,
-  readUsage,
-  resolveModel,
-  whyReport,
-} from '@hearsay/core';
-import type {
-  Answer,
-  ClientRequest,
-  Cluster,
-  EngineHost,
-  Environment,
-  Journal,
-  Mesh,
-  ModelStore,
-  NamedModel,
-} from '@hearsay/core';
-import type {DecisionFacts, Digest, NodeId, RequestEvent, Resolution} from '@hearsay/core';
+import {whyReport} from '@hearsay/core';
+import type {Cluster, EngineHost, Environment, Journal, Mesh, ModelStore, OperatorStore} from '@hearsay/core';
 import {startAnnouncer} from './announcer.ts';
-import {dispatch} from './dispatch.ts';
 import type {DispatchDeps} from './dispatch.ts';
+import {makeEntry} from './entry.ts';
+import type {EntryConfig} from './entry.ts';
+import {guardWorker} from './guard-worker.ts';
 import {journalServing} from './journal-serving.ts';
+import {keepOperator} from './keep-operator.ts';
 import {localWorker} from './local-worker.ts';
 import {reportEngines, reportModels, reportNodes} from './reports.ts';
 import {servePeers} from './serve-peer.ts';
 import {startViewKeeper} from './view-keeper.ts';
 
-export interface ClusterConfig {
+export interface ClusterConfig extends EntryConfig {
   /** What people call this node. */
   readonly nodeName: string;
   readonly version: string;
@@ -44,22 +25,26 @@ export interface ClusterDeps extends Environment {
   readonly engines: EngineHost;
   readonly models: ModelStore;
   readonly journal: Journal;
+  /** Where it is kept what the owner has said about this node. */
+  readonly operatorStore: OperatorStore;
 }
-
-/** After the start an unknown name may be known in a moment: wait this long for peers before saying 404 (R112). */
-const settlingMs = 3000;
 
 /**
  * Joins the mesh as one node: announces it, listens to the others, serves them, and dispatches what its gateway gets.
  */
 export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Promise<Cluster> {
-  const {clock, engines, journal, log, mesh, models, random} = deps;
+  const {engines, journal, log, mesh, models, operatorStore} = deps;
+  const {nodeName} = config;
   const keeper = startViewKeeper(deps);
-  const announcer = startAnnouncer(config, deps, () => keeper.view().nodes.size + 1);
-  const local = localWorker(mesh.self, models, engines);
-  const startedAtMs = clock.monotonicMs();
-  let inFlight = 0;
-  let catalogue: {version: number; inventory: Uint8Array; models: readonly NamedModel[]} | undefined;
+  const operator = await keepOperator(operatorStore, () => {
+    announcer.touch();
+    unloadIdle();
+  });
+  const announcer = startAnnouncer(config, deps, {
+    nodeCount: () => keeper.view().nodes.size + 1,
+    ownFlags: operator.flags,
+  });
+  const local = guardWorker(localWorker(mesh.self, models, engines), {nodeName, models, flags: operator.flags});
 
   await announcer.fresh(); // a peer that connects at once must get a record of this node
   await mesh.serve({
@@ -68,7 +53,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     inventory: announcer.inventory,
     offer: journalServing(servePeers(local, announcer.fresh), {
       node: mesh.self,
-      nodeName: config.nodeName,
+      nodeName,
       journal,
       modelName: digest => models.find(digest)?.names[0] ?? '',
     }),
@@ -79,94 +64,29 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
   });
 
   const reportDeps = {keeper, announcer, deps};
+  const worker: DispatchDeps['worker'] = node => (node === mesh.self ? local : mesh.worker(node));
+  const entry = makeEntry(config, {...reportDeps, operator, worker});
 
-  function factsFor(request: Asked, digests: readonly Digest[], tried: ReadonlySet<NodeId>): DecisionFacts {
-    const {needs, policy, id} = request;
-    const question = {digests, needs, policy, tried, nowMs: clock.monotonicMs()};
-    return {request: id, question, self: announcer.self(), nodes: keeper.view().nodes, reach: keeper.reach()};
-  }
-
-  /** Every name there is, put together anew only when something of it has changed: each request asks for it. */
-  function known(): readonly NamedModel[] {
-    const version = keeper.version();
-    const inventory = announcer.inventory();
-    if (catalogue?.version !== version || catalogue.inventory !== inventory) {
-      catalogue = {version, inventory, models: namedModels(reportModels(reportDeps, true))};
-    }
-    return catalogue.models;
-  }
-
-  function decidingFor(note: (event: RequestEvent) => void): DispatchDeps {
-    return {
-      rank(request, digests, tried) {
-        const facts = factsFor(request, digests, tried);
-        const ranked = decide(facts);
-        note({kind: 'decided', facts, ranked});
-        return ranked;
-      },
-      worker: node => (node === mesh.self ? local : mesh.worker(node)),
-      heard(record) {
-        if (record && record.node !== mesh.self) keeper.judge({record, ageMs: 0});
-      },
-      failed: keeper.failed,
-      succeeded: keeper.succeeded,
-      note,
-    };
-  }
-
-  async function resolve(asked: string, signal: AbortSignal): Promise<Resolution> {
-    for (;;) {
-      const resolution = resolveModel(asked, known());
-      const settlesInMs = startedAtMs + settlingMs - clock.monotonicMs();
-      if (resolution.kind === 'found' || settlesInMs <= 0) return resolution;
-      await keeper.changed(AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(settlesInMs))]));
-      signal.throwIfAborted();
+  /** While the owner uses the machine, models that nobody uses give their memory back. */
+  function unloadIdle(): void {
+    if (!operator.flags().paused) return;
+    for (const {key, state, busy, queued} of engines.engines()) {
+      if (state !== 'ready' || busy + queued > 0) continue;
+      engines.stop(key).catch((error: unknown) => log('warn', 'a model could not be unloaded', {key, error}));
     }
   }
-
-  async function run(request: ClientRequest, signal: AbortSignal): Promise<Answer> {
-    const note = (event: RequestEvent): void => journal.note(request.id, event);
-    note(arrivalOf(request));
-    const resolution = await resolve(request.model, signal);
-    if (resolution.kind !== 'found') throw notFound(request.model, resolution);
-    const named = {...request, model: resolution.name};
-    const started = await dispatch(named, resolution.digests, decidingFor(note), signal);
-    const {node, attempt, digest, response, body} = started;
-    body.onEnd = error => {
-      inFlight -= 1;
-      note({kind: 'ended', ...outcomeOf(error, response.status), usage: readUsage(body.tail.text())});
-    };
-    const {status, contentType} = response;
-    const reason =
-      request.policy.placement.kind === 'prefer' && !node.preferred
-        ? `preference not met: ${node.reason}`
-        : node.reason;
-    const facts = {attempts: attempt, policy: formatPolicy(request.policy), reason, model: resolution.name};
-    return {run: {...facts, node: node.node, nodeName: node.name, digest}, status, contentType, body};
-  }
+  const watch = engines.onChange(unloadIdle);
 
   return {
-    async dispatch(request, signal) {
-      inFlight += 1;
-      try {
-        return await run(request, signal);
-      } catch (error) {
-        inFlight -= 1;
-        const cause: unknown = signal.aborted ? signal.reason : error;
-        journal.note(request.id, {kind: 'ended', ...outcomeOf(cause), usage: undefined});
-        log('debug', 'request failed', {request: request.id, error: describeError(cause)});
-        if (signal.aborted) throw new Fault('CANCELLED', 'the client went away', {cause: error});
-        throw error;
-      }
-    },
+    dispatch: entry.dispatch,
+    route: entry.route,
+    inFlight: entry.inFlight,
     models: () => reportModels(reportDeps, false),
     engines: () => reportEngines(reportDeps),
     nodes: () => reportNodes(reportDeps),
-    inFlight: () => inFlight,
     async stop(name) {
-      const resolution = resolveModel(name, known());
-      if (resolution.kind !== 'found') throw notFound(name, resolution);
-      const running = engines.engines().find(({model}) => resolution.digests.includes(model.digest));
+      const {digests} = entry.resolve(name);
+      const running = engines.engines().find(({model}) => digests.includes(model.digest));
       if (!running) return false;
       await engines.stop(running.key);
       return true;
@@ -176,55 +96,12 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
       const journaled = journal.find(id);
       return journaled && whyReport(journaled);
     },
-    route({model, needs, policy = automatic, promptBytes}) {
-      const resolution = resolveModel(model, known());
-      if (resolution.kind !== 'found') throw notFound(model, resolution);
-      const {digests, name} = resolution;
-      const ranked = decide(factsFor({id: newRequestId(random), needs, policy}, digests, new Set()));
-      return {
-        asked: model,
-        model: name,
-        digests,
-        policy: formatPolicy(policy),
-        policyFrom: 'request',
-        promptBytes,
-        ranked,
-      };
-    },
+    operator: operator.state,
+    operate: operator.change,
     async [Symbol.asyncDispose]() {
+      watch[Symbol.dispose]();
       await announcer[Symbol.asyncDispose]();
       keeper[Symbol.dispose]();
     },
   };
-}
-
-function namedModels(reports: ReturnType<typeof reportModels>): readonly NamedModel[] {
-  return reports
-    .filter(({problem}) => problem === undefined)
-    .map(({digest, names, name, demo, nodes}) => ({
-      digest,
-      names: [name, ...names.filter(other => other !== name)],
-      demo,
-      local: nodes.some(node => node.local),
-      holders: nodes.length,
-    }));
-}
-
-function notFound(asked: string, resolution: Exclude<Resolution, {kind: 'found'}>): Fault {
-  if (resolution.kind === 'unnamed') {
-    const known = resolution.known.length > 0 ? `one of: ${resolution.known.join(', ')}` : 'but no node has any yet';
-    return new Fault('BAD_REQUEST', `the request names no model; name ${known}`, {details: {param: 'model'}});
-  }
-  const hint = resolution.close.length > 0 ? `did you mean ${resolution.close.join(' or ')}?` : 'see `hearsay models`';
-  return new Fault('MODEL_NOT_FOUND', `model '${asked}' not found on any node; ${hint}`, {
-    details: {param: 'model', close: resolution.close},
-  });
-}
-
-/** What a decision needs to know of a request. */
-type Asked = Pick<ClientRequest, 'id' | 'needs' | 'policy'>;
-
-function arrivalOf({model, endpoint, policy, body}: ClientRequest): RequestEvent {
-  const asked = {model, endpoint, policy: formatPolicy(policy), policyFrom: 'request', bodyBytes: body.length};
-  return {kind: 'arrived', role: 'entry', ...asked, caller: undefined, from: undefined};
 }

@@ -33,9 +33,9 @@ export function journalServing(serve: ServePeer, self: ServingNode): ServePeer {
   };
 }
 
-function arrivalOf({endpoint, policy, bodyBytes}: WorkRequest, from: NodeId): RequestEvent {
-  const asked = {model: '', endpoint, policy: formatPolicy(policy), policyFrom: 'the asking node', bodyBytes};
-  return {kind: 'arrived', role: 'worker', ...asked, caller: undefined, from};
+function arrivalOf({endpoint, policy, bodyBytes, caller}: WorkRequest, from: NodeId): RequestEvent {
+  const asked = {model: '', endpoint, policy: formatPolicy(policy), bodyBytes};
+  return {kind: 'arrived', role: 'worker', ...asked, caller: caller?.name, from};
 }
 
 /** What this node said no to has ended here. */

@@ -1,6 +1,8 @@
 import type {Digest, NodeId, RequestId} from './ids.ts';
+import type {Caller} from './caller.ts';
 import type {JournalQuery, RequestSummary} from './journal-port.ts';
 import type {Capability} from './model.ts';
+import type {OperatorChange, OperatorState} from './operator.ts';
 import type {Policy} from './policy.ts';
 import type {RouteQuestion, RouteReport, WhyReport} from './why.ts';
 import type {Endpoint} from './work.ts';
@@ -12,7 +14,12 @@ export interface ClientRequest {
   readonly model: string;
   readonly endpoint: Endpoint;
   readonly needs: readonly Capability[];
+  /** What the request itself asks for. */
   readonly policy: Policy;
+  /** Where it says so; when absent, only a policy other than automatic counts as asked for. */
+  readonly policyFrom?: 'header' | 'provider' | undefined;
+  /** The application, when a key was given. */
+  readonly caller?: Caller | undefined;
   /** JSON with `stream: true`, so that a cancel frees the slot at once (facts: llama-server §2). */
   readonly body: Uint8Array;
   readonly traceparent: string | undefined;
@@ -82,6 +89,8 @@ export interface EngineReport {
   readonly node: string;
   readonly nodeId: NodeId;
   readonly nodeName: string;
+  /** `draining` and `paused` nodes take no new requests. */
+  readonly nodeState: 'alive' | 'draining' | 'paused';
   /** Seconds until it is unloaded; undefined: not before somebody stops it. */
   readonly untilSeconds: number | undefined;
   readonly slots: number;
@@ -96,7 +105,7 @@ export interface NodeReport {
   readonly local: boolean;
   /** `host:port` of its mesh listener. */
   readonly address: string;
-  readonly state: 'alive' | 'seen' | 'unreachable' | 'draining';
+  readonly state: 'alive' | 'seen' | 'unreachable' | 'draining' | 'paused';
   /** For `seen`: why it is not admitted and what would admit it. */
   readonly note: string | undefined;
   readonly path: 'self' | 'direct' | 'relayed';
@@ -126,6 +135,10 @@ export interface StatusReport {
   readonly models: number;
   readonly loaded: number;
   readonly inFlight: number;
+  /** `serving`, `draining` or `paused`. */
+  readonly state: string;
+  /** Policies that the owner has set for models, workloads and keys. */
+  readonly policies: number;
   readonly dataFolder: string;
 }
 
@@ -149,4 +162,8 @@ export interface Cluster extends AsyncDisposable {
   why(id: string): WhyReport | undefined;
   /** Where a request would go, without running it. Throws as `dispatch` for a model that nobody has. */
   route(question: RouteQuestion): RouteReport;
+  /** What the owner has said about this node. */
+  operator(): OperatorState;
+  /** Changes it; resolves when the change is on disk and holds. */
+  operate(change: OperatorChange): Promise<OperatorState>;
 }

@@ -1,6 +1,7 @@
 import type {DecisionFacts} from './decide.ts';
 import type {FaultCode} from './fault.ts';
 import type {Digest, NodeId, RequestId} from './ids.ts';
+import type {PolicySource} from './policy.ts';
 import type {Ranked} from './rank.ts';
 import type {BusyReason, Endpoint, RefusalCode} from './work.ts';
 
@@ -25,9 +26,8 @@ export interface Arrival {
   /** The name as asked; a worker is asked for digests only. */
   readonly model: string;
   readonly endpoint: Endpoint;
+  /** As the request itself asked for; what holds follows in `planned`. */
   readonly policy: string;
-  /** Where the policy comes from: `header`, `workload`, … */
-  readonly policyFrom: string;
   readonly bodyBytes: number;
   /** Name of the application's key. */
   readonly caller: string | undefined;
@@ -38,6 +38,8 @@ export interface Arrival {
 /** What happened to a request, in the order in which it happened. */
 export type RequestEvent =
   | Arrival
+  /** What the name stands for, and the policy that holds after all who may wish one. */
+  | {readonly kind: 'planned'; readonly model: string; readonly policy: string; readonly policyFrom: PolicySource}
   | {readonly kind: 'decided'; readonly facts: DecisionFacts; readonly ranked: readonly Ranked[]}
   | {
       readonly kind: 'offered';
@@ -86,7 +88,7 @@ export interface RequestSummary {
   readonly asked: string;
   readonly endpoint: Endpoint;
   readonly policy: string;
-  readonly policyFrom: string;
+  readonly policyFrom: PolicySource | undefined;
   readonly bodyBytes: number;
   readonly caller: string | undefined;
   readonly from: NodeId | undefined;

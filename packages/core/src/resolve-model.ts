@@ -30,7 +30,7 @@ export function resolveModel(asked: string, models: readonly NamedModel[]): Reso
     model => (name === '' || hasName(model, name)) && (digest === undefined || matchesDigest(model.digest, digest)),
   );
   const byDigest = matching.length > 0 ? matching : models.filter(model => matchesDigest(model.digest, wanted));
-  const best = byDigest.toSorted(compare)[0];
+  const best = byDigest.toSorted(compareModels)[0];
   if (best) return {kind: 'found', digests: [best.digest], name: best.names[0]};
   return {kind: 'unknown', close: closeNames(wanted, models)};
 }
@@ -54,6 +54,11 @@ function splitDigest(wanted: string): readonly [string, string | undefined] {
   return at >= 0 ? [wanted.slice(0, at), wanted.slice(at + 1)] : [wanted, undefined];
 }
 
+/** Whether a text in lower case is one of the model's names, its digest, or enough of its digest. */
+export function isModelNamed(model: NamedModel, wanted: string): boolean {
+  return hasName(model, wanted) || matchesDigest(model.digest, wanted);
+}
+
 function hasName({names}: NamedModel, wanted: string): boolean {
   return names.some(name => name.toLowerCase() === wanted || `${name.toLowerCase()}:latest` === wanted);
 }
@@ -64,7 +69,8 @@ function matchesDigest(digest: Digest, wanted: string): boolean {
   return /^[0-9a-f]{12,64}$/u.test(hash) && digest.startsWith(`sha256:${hash}`);
 }
 
-function compare(a: NamedModel, b: NamedModel): number {
+/** This node's own first, then what most nodes hold. */
+export function compareModels(a: NamedModel, b: NamedModel): number {
   if (a.local !== b.local) return a.local ? -1 : 1;
   if (a.holders !== b.holders) return b.holders - a.holders;
   return a.digest < b.digest ? -1 : 1;

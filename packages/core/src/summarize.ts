@@ -26,6 +26,10 @@ export function summarize(
   if (before === undefined) return undefined; // its beginning is past the retention, or was never seen
   const summary = {...before, change};
   switch (event.kind) {
+    case 'planned': {
+      const {model, policy, policyFrom} = event;
+      return {...summary, model, policy, policyFrom};
+    }
     case 'offered':
       return {...summary, attempts: event.attempt, estimateMs: event.estimateMs};
     case 'accepted':
@@ -93,7 +97,7 @@ function begin(
   event: Extract<RequestEvent, {kind: 'arrived'}>,
   {wallMs, change}: Moment,
 ): RequestSummary {
-  const {role, model, endpoint, policy, policyFrom, bodyBytes, caller, from} = event;
+  const {role, model, endpoint, policy, bodyBytes, caller, from} = event;
   return {
     id,
     role,
@@ -104,7 +108,7 @@ function begin(
     asked: model,
     endpoint,
     policy,
-    policyFrom,
+    policyFrom: undefined,
     bodyBytes,
     caller,
     from,

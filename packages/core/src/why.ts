@@ -3,7 +3,7 @@ import {describeError} from './fault.ts';
 import type {Digest} from './ids.ts';
 import type {JournaledRequest, RequestEvent, RequestSummary} from './journal-port.ts';
 import type {Capability} from './model.ts';
-import type {Policy} from './policy.ts';
+import type {Policy, PolicySource} from './policy.ts';
 import type {Ranked} from './rank.ts';
 
 /** An event as people are told of it: a decision without the facts that it was made from. */
@@ -43,7 +43,7 @@ export interface RouteReport {
   readonly model: string;
   readonly digests: readonly Digest[];
   readonly policy: string;
-  readonly policyFrom: string;
+  readonly policyFrom: PolicySource;
   readonly promptBytes: number;
   /** Every node, best first. */
   readonly ranked: readonly Ranked[];

@@ -1,3 +1,4 @@
+import type {Caller} from './caller.ts';
 import type {Capability} from './model.ts';
 import type {Digest, NodeId, RequestId} from './ids.ts';
 import type {Policy} from './policy.ts';
@@ -28,6 +29,8 @@ export interface WorkRequest {
   readonly force: boolean;
   /** W3C trace context, when the client sent one. */
   readonly traceparent: string | undefined;
+  /** The application, with the rights that the entry node has checked; the worker checks again. */
+  readonly caller?: Caller | undefined;
 }
 
 export type BusyReason = 'slots' | 'memory' | 'loading' | 'draining';

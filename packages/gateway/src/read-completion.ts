@@ -1,9 +1,10 @@
-import {describeError, nameLengthMax, parsePolicy} from '@hearsay/core';
-import type {Capability, ClientRequest, Endpoint, Policy, RequestId} from '@hearsay/core';
+import {nameLengthMax} from '@hearsay/core';
+import type {Caller, Capability, ClientRequest, Endpoint, RequestId} from '@hearsay/core';
 import {isObject} from './json.ts';
 import type {JsonObject} from './json.ts';
-import {badRequest, problemFrom} from './problem.ts';
+import {badRequest, isProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
+import {readPolicy} from './read-policy.ts';
 
 /** What the client asked for, ready to be dispatched. */
 export interface CompletionCall {
@@ -19,6 +20,8 @@ export interface CallFrame {
   /** `x-hearsay-policy`, as sent. */
   readonly policy: string | undefined;
   readonly traceparent: string | undefined;
+  /** The application, when it gave a key. */
+  readonly caller?: Caller | undefined;
 }
 
 /**
@@ -30,8 +33,9 @@ export function readCompletion(bytes: Uint8Array, frame: CallFrame): CompletionC
     return badRequest(`the body is not a JSON object${bytes.length === 0 ? ': it is empty' : ''}`);
   const complaint = complain(body, frame.endpoint);
   if (complaint !== undefined) return badRequest(complaint.message, {param: complaint.param});
-  const policy = readPolicy(frame.policy);
-  if (policy.kind === 'problem') return policy;
+  const asked = readPolicy(frame.policy, body);
+  if (isProblem(asked)) return asked;
+  const {provider: _, ...sent} = body; // ours, not llama-server's
   const stream = body['stream'] === true;
   const {model} = body;
   return {
@@ -42,8 +46,9 @@ export function readCompletion(bytes: Uint8Array, frame: CallFrame): CompletionC
       model: typeof model === 'string' ? model : '',
       endpoint: frame.endpoint,
       needs: needsOf(body, frame.endpoint),
-      policy: policy.policy,
-      body: Buffer.from(JSON.stringify(stream ? body : streamed(body))),
+      ...asked,
+      caller: frame.caller,
+      body: Buffer.from(JSON.stringify(stream ? sent : streamed(sent))),
       traceparent: readTraceparent(frame.traceparent),
     },
   };
@@ -80,14 +85,6 @@ function complain(
     return {message: 'stream is neither true nor false', param: 'stream'};
   }
   return undefined;
-}
-
-function readPolicy(text: string | undefined): {readonly kind: 'policy'; readonly policy: Policy} | Problem {
-  try {
-    return {kind: 'policy', policy: parsePolicy(text ?? 'auto')};
-  } catch (error) {
-    return {...problemFrom(error), message: describeError(error), param: 'x-hearsay-policy'};
-  }
 }
 
 /**

@@ -4,6 +4,7 @@ import {journalRoutes} from './journal-routes.ts';
 import {parseObject} from './json.ts';
 import type {JsonObject} from './json.ts';
 import {findModel, listModels} from './list-models.ts';
+import {operatorRoutes} from './operator-routes.ts';
 import {badRequest, isProblem, problemFrom, sendJson, sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
 import {readBody} from './read-body.ts';
@@ -21,7 +22,13 @@ export interface RouteService extends CompletionService {
 /** Everything that the gateway serves. */
 export function addRoutes(app: FastifyInstance, service: RouteService): void {
   app.addContentTypeParser('*', (_request, _payload, done) => done(null)); // handlers read bodies themselves
-  const routes = [...openAiRoutes(service), ...adminRoutes(service), ...journalRoutes(service.cluster), frontPage];
+  const routes = [
+    ...openAiRoutes(service),
+    ...adminRoutes(service),
+    ...journalRoutes(service.cluster),
+    ...operatorRoutes(service.cluster, service.clock),
+    frontPage,
+  ];
   for (const route of routes) {
     for (const path of route.paths) {
       app.route({method: route.method, url: path, handler: (request, reply) => run(route, request, reply)});
