@@ -1,11 +1,12 @@
 import {isAbsolute, join, resolve} from 'node:path';
-import type {LogLevel} from '@hearsay/core';
+import type {LogLevel, Policy, Workload} from '@hearsay/core';
 import {Fault} from '@hearsay/core';
 import {defaultGatewayPort, defaultMeshPort} from './addresses.ts';
 import {isSettingKey, judgeSettings, settingFacts, settingKeys} from './settings.ts';
 import type {RawSettings, SettingKey, Settings} from './settings.ts';
 import {suggest} from './suggest.ts';
 import type {Variables} from './system.ts';
+import {parseWorkloads} from './workload-settings.ts';
 
 /** What one daemon runs with. */
 export interface Config {
@@ -23,6 +24,11 @@ export interface Config {
   };
   readonly mesh: {readonly name: string; readonly port: number; readonly peers: readonly string[]};
   readonly models: {readonly folders: readonly string[]; readonly demo: boolean};
+  readonly routing: {
+    /** What holds for requests for which nobody wishes anything else. */
+    readonly policy: Policy | undefined;
+  };
+  readonly workloads: readonly Workload[];
   readonly journal: {readonly keepMs: number; readonly sizeBytesMax: number};
   readonly engine: {
     /** undefined: find one, or install one. */
@@ -40,6 +46,8 @@ export interface SettingsSource {
   /** For messages: `in /home/ada/.config/hearsay/config.toml`, `on the command line`. */
   readonly where: string;
   readonly settings: RawSettings;
+  /** What applications may ask for instead of a model; only the file has any. */
+  readonly workloads?: readonly Workload[];
   /** Relative paths start here. */
   readonly folder: string;
 }
@@ -73,12 +81,13 @@ const listKeys: ReadonlySet<SettingKey> = new Set([
 export function settingsOfTable(toml: Readonly<Record<string, unknown>>, file: string, folder: string): SettingsSource {
   const settings: Partial<Record<SettingKey, unknown>> = {};
   const unknown: string[] = [];
-  for (const [key, value] of flatten(toml)) {
+  const {workloads, ...sections} = toml;
+  for (const [key, value] of flatten(sections)) {
     if (isSettingKey(key)) settings[key] = value;
     else unknown.push(describeUnknown(key));
   }
   if (unknown.length > 0) throw new Fault('BAD_CONFIG', `${file}: ${unknown.join('\n')}`, {details: {file}});
-  return {where: `in ${file}`, settings, folder};
+  return {where: `in ${file}`, settings, folder, workloads: parseWorkloads(workloads, file)};
 }
 
 /**
@@ -104,6 +113,8 @@ export function toConfig(sources: readonly SettingsSource[], surroundings: Surro
       peers: settings['mesh.peers'] ?? [],
     },
     models: {folders: settings['models.folders'] ?? [], demo: settings['models.demo'] ?? true},
+    routing: {policy: settings['routing.policy']},
+    workloads: sources.flatMap(source => source.workloads ?? []),
     journal: {
       keepMs: (settings['journal.days'] ?? 14) * 86_400_000,
       sizeBytesMax: (settings['journal.megabytes'] ?? 200) * 1e6,

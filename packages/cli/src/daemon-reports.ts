@@ -25,8 +25,8 @@ export const statusSchema: z.ZodType<StatusReport> = z.object({
   models: z.number(),
   loaded: z.number(),
   inFlight: z.number(),
-  state: z.string(),
-  policies: z.number(),
+  state: z.string().default('serving'),
+  policies: z.number().default(0),
   dataFolder: z.string(),
 });
 
@@ -66,7 +66,7 @@ export const enginesSchema: z.ZodType<{readonly engines: readonly EngineReport[]
       node: z.string(),
       nodeId,
       nodeName: z.string(),
-      nodeState: z.enum(['alive', 'draining', 'paused']),
+      nodeState: z.enum(['alive', 'draining', 'paused']).default('alive'),
       untilSeconds: absent(z.number()),
       slots: z.number(),
       busy: z.number(),

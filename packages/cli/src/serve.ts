@@ -86,7 +86,7 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
   const journal = stack.use(startJournal({...config.journal, file: inData('journal.db')}, deps));
   const cluster = stack.use(
     await joinCluster(
-      {nodeName: config.name, version, boot, workloads: [], policy: undefined},
+      {nodeName: config.name, version, boot, workloads: config.workloads, policy: config.routing.policy},
       {...deps, mesh, engines, models, journal, operatorStore: fileStore(inData('operator.json'))},
     ),
   );

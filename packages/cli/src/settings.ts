@@ -1,7 +1,6 @@
 import {z} from 'zod';
-import type {LogLevel} from '@hearsay/core';
-import {isKnownNodeText} from '@hearsay/core';
-import {parseDuration} from './duration.ts';
+import type {LogLevel, Policy} from '@hearsay/core';
+import {duration, list, name, path, policy, wholeNumber, yesOrNo} from './setting-values.ts';
 
 /**
  * Every setting by its key in the config file: what it may be. The manual and the error messages are made from this
@@ -21,6 +20,7 @@ const schemas = {
   'mesh.peers': list('a list of addresses'),
   'models.folders': list('a list of folders'),
   'models.demo': yesOrNo(),
+  'routing.policy': policy(),
   'journal.days': wholeNumber(1, 3650),
   'journal.megabytes': wholeNumber(1, 1_000_000),
   'engine.path': path(),
@@ -46,6 +46,7 @@ export interface Settings {
   readonly 'mesh.peers'?: readonly string[] | undefined;
   readonly 'models.folders'?: readonly string[] | undefined;
   readonly 'models.demo'?: boolean | undefined;
+  readonly 'routing.policy'?: Policy | undefined;
   readonly 'journal.days'?: number | undefined;
   readonly 'journal.megabytes'?: number | undefined;
   readonly 'engine.path'?: string | undefined;
@@ -168,6 +169,14 @@ export const settingFacts: Readonly<Record<SettingKey, SettingFacts>> = {
     example: 'true',
     about: 'Offers the toy model that ships with hearsay while this machine has no other.',
   },
+  'routing.policy': {
+    variable: 'HEARSAY_POLICY',
+    flag: undefined,
+    otherwise: '`auto`',
+    example: '"prefer=spark"',
+    about:
+      'Where requests run for which nobody wishes anything else: `auto`, `prefer=NODE,…` or `pin=NODE,…`, and `;exclude=NODE,…`.',
+  },
   'journal.days': {
     variable: 'HEARSAY_JOURNAL_DAYS',
     flag: undefined,
@@ -247,39 +256,4 @@ export function judgeSettings(raw: RawSettings): Judged {
     typeof key === 'string' && isSettingKey(key) ? [{key, must: message}] : [],
   );
   return {kind: 'bad', problems};
-}
-
-function name() {
-  const must = 'a name of at most 200 characters without comma and equals sign';
-  return z.string({error: must}).refine(isKnownNodeText, {error: must});
-}
-
-function path() {
-  return z.string({error: 'a path'}).min(1, {error: 'a path'});
-}
-
-function wholeNumber(min: number, max: number) {
-  const must = `a whole number from ${min} to ${max}`;
-  const digits = z.string().regex(/^\d+$/u).transform(Number);
-  return z.union([z.int(), digits], {error: must}).refine(value => value >= min && value <= max, {error: must});
-}
-
-function yesOrNo() {
-  const word = z.enum(['true', 'false', 'yes', 'no', '1', '0']).transform(text => ['true', 'yes', '1'].includes(text));
-  return z.union([z.boolean(), word], {error: 'true or false'});
-}
-
-function list(must: string) {
-  const separated = z.string().transform(text => text.split(',').map(part => part.trim()));
-  return z.union([z.array(z.string()), separated], {error: must}).transform(parts => parts.filter(part => part !== ''));
-}
-
-function duration() {
-  const must = 'a duration such as 5m, 300 (seconds), 0 or -1 (for ever)';
-  return z.union([z.number(), z.string()], {error: must}).transform((value, context) => {
-    const ms = parseDuration(value);
-    if (ms !== undefined) return ms;
-    context.addIssue({code: 'custom', message: must});
-    return z.NEVER;
-  });
 }
