@@ -18,6 +18,8 @@ export interface Config {
     readonly port: number;
     /** Nobody chose the port, so that the next free one will do. */
     readonly anyPort: boolean;
+    /** Also programs of this machine need a key. */
+    readonly requireKey: boolean;
     readonly insecure: boolean;
     readonly hostnames: readonly string[];
     readonly corsOrigins: readonly string[];
@@ -103,6 +105,7 @@ export function toConfig(sources: readonly SettingsSource[], surroundings: Surro
       host: settings['gateway.host'] ?? '127.0.0.1',
       port: settings['gateway.port'] ?? defaultGatewayPort,
       anyPort: settings['gateway.port'] === undefined,
+      requireKey: settings['gateway.require_key'] ?? false,
       insecure: settings['gateway.insecure'] ?? false,
       hostnames: settings['gateway.hostnames'] ?? [],
       corsOrigins: settings['gateway.cors_origins'] ?? [],

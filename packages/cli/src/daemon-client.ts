@@ -12,15 +12,24 @@ export interface Answered<T> {
   readonly report: T;
 }
 
+interface Init {
+  readonly method: 'GET' | 'POST';
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
 /**
  * Speaks to the admin API of the daemon at a URL. Faults: PEER_FAILED when no hearsay is there, else what it
  * answered.
  */
 export class DaemonClient {
   readonly #url: string;
+  readonly #key: string | undefined;
 
-  constructor(url: string) {
+  /** `key`: the secret of a key with the right `admin`, for a daemon that wants one. */
+  constructor(url: string, key?: string) {
     this.#url = url;
+    this.#key = key;
   }
 
   async list<T>(path: string, schema: z.ZodType<T>): Promise<Answered<T>> {
@@ -33,14 +42,16 @@ export class DaemonClient {
     return this.#ask(path, schema, {method: 'POST', headers, body: JSON.stringify(body)}, answerMsMax.stop);
   }
 
-  async #ask<T>(path: string, schema: z.ZodType<T>, init: RequestInit, limitMs: number): Promise<Answered<T>> {
+  async #ask<T>(path: string, schema: z.ZodType<T>, init: Init, limitMs: number): Promise<Answered<T>> {
     const {status, contentType, text} = await this.#fetch(path, init, limitMs);
     const json = parseJson(text);
     const parsed = schema.safeParse(json);
     if (status === 200 && parsed.success) return {json, report: parsed.data};
     const problem = problemSchema.safeParse(json);
     // A 404 of anything else on this port must not read as "no such model" (R72).
-    if (status === 200 || !problem.success || !(await this.#isHearsay())) throw this.#foreign(status, contentType);
+    const isOurs = status === 401 || status === 403; // before anything else is told; the message says what is needed
+    if (status === 200 || !problem.success || !(isOurs || (await this.#isHearsay())))
+      throw this.#foreign(status, contentType);
     throw new Fault(codeOf(status), problem.data.error.message, {details: {status}});
   }
 
@@ -51,11 +62,13 @@ export class DaemonClient {
 
   async #fetch(
     path: string,
-    init: RequestInit,
+    init: Init,
     limitMs: number,
   ): Promise<{readonly status: number; readonly contentType: string; readonly text: string}> {
     try {
-      const response = await fetch(`${this.#url}${path}`, {...init, signal: AbortSignal.timeout(limitMs)});
+      const headers = {...this.#keyHeader(), ...init.headers};
+      const signal = AbortSignal.timeout(limitMs);
+      const response = await fetch(`${this.#url}${path}`, {...init, headers, signal});
       const contentType = response.headers.get('content-type') ?? 'no content type';
       return {status: response.status, contentType, text: await response.text()};
     } catch (cause) {
@@ -66,6 +79,10 @@ export class DaemonClient {
       const message = `cannot reach a daemon at ${this.#url} (${why}); start one with: hearsay serve`;
       throw new Fault('PEER_FAILED', message, {cause});
     }
+  }
+
+  #keyHeader(): Readonly<Record<string, string>> {
+    return this.#key === undefined ? {} : {authorization: `Bearer ${this.#key}`};
   }
 
   #foreign(status: number, contentType: string): Fault {
@@ -87,7 +104,7 @@ function parseJson(text: string): unknown {
 /** The kind of a failure from the HTTP status that the gateway gave it. */
 function codeOf(status: number): FaultCode {
   if (status === 400) return 'BAD_REQUEST';
-  if (status === 403) return 'FORBIDDEN';
+  if (status === 401 || status === 403) return 'FORBIDDEN';
   if (status === 404) return 'MODEL_NOT_FOUND';
   if (status === 429 || status === 503) return 'OVERLOADED';
   if (status === 408 || status === 504) return 'TIMED_OUT';

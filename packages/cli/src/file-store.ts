@@ -1,9 +1,9 @@
 import {readFile} from 'node:fs/promises';
-import type {OperatorStore} from '@hearsay/core';
+import type {TextStore} from '@hearsay/core';
 import {writeWhole} from './write-whole.ts';
 
 /** One text in one file: whole or not at all. */
-export function fileStore(path: string): OperatorStore {
+export function fileStore(path: string): TextStore {
   return {
     async read() {
       try {

@@ -8,6 +8,7 @@ import {addJournalCommands} from './journal-program.ts';
 import {standardFolders} from './folders.ts';
 import type {Config} from './config.ts';
 import {loadConfig} from './load-config.ts';
+import {addKeyCommands} from './key-program.ts';
 import {addOperatorCommands} from './operator-program.ts';
 import {daemonUrl, showEngines, showModels, showNodes, showStatus, stopModel} from './query-commands.ts';
 import type {Query} from './query-commands.ts';
@@ -108,6 +109,7 @@ function addQueries(program: Command, deps: ProgramDeps): void {
   stop.action(async (model: string) => stopModel(model, await queryFor(stop, deps)));
   addJournalCommands(program, host, command => queryFor(command, deps));
   addOperatorCommands(program, host, command => queryFor(command, deps));
+  addKeyCommands(program, host, command => queryFor(command, deps));
 }
 
 function addEngine(program: Command, deps: ProgramDeps): void {
@@ -138,7 +140,7 @@ function addEngine(program: Command, deps: ProgramDeps): void {
 async function queryFor(command: Command, deps: ProgramDeps): Promise<Query> {
   const {host, json = false} = queryFlags.parse(command.opts());
   const url = await daemonUrl(host, deps.variables, async () => (await load(deps, {}, undefined)).dataFolder);
-  return {client: new DaemonClient(url), terminal: deps.terminal, json};
+  return {client: new DaemonClient(url, deps.variables['HEARSAY_KEY'] || undefined), terminal: deps.terminal, json};
 }
 
 function load({variables}: ProgramDeps, flags: RawSettings, file: string | undefined): Promise<Config> {

@@ -4,7 +4,7 @@ import {joinCluster, startJournal} from '@hearsay/cluster';
 import type {Cluster, EngineHost, Environment, Mesh, StatusReport} from '@hearsay/core';
 import {startEngineHost} from '@hearsay/engine';
 import type {Engine} from '@hearsay/engine';
-import {startGateway} from '@hearsay/gateway';
+import {startGateway, startKeyRing} from '@hearsay/gateway';
 import {startMesh} from '@hearsay/mesh';
 import {demoModelPath, startModelStore} from '@hearsay/models';
 import {defaultMeshPort} from './addresses.ts';
@@ -97,7 +97,8 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
     engine: typeof engine === 'string' ? engine : engines.describe(),
     uptimeSeconds: (clock.monotonicMs() - startedAtMs) / 1000,
   });
-  const gateway = stack.use(await startGateway(config.gateway, {...deps, cluster, status}));
+  const keys = await startKeyRing(fileStore(inData('keys.json')), deps);
+  const gateway = stack.use(await startGateway(config.gateway, {...deps, cluster, status, keys}));
   await lock.publish(gateway.url);
 
   const openTo = privateSubnets(networkInterfaces());

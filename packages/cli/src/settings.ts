@@ -12,6 +12,7 @@ const schemas = {
   log_level: z.enum(['debug', 'info', 'warn', 'error'], {error: 'debug, info, warn or error'}),
   'gateway.host': z.string({error: 'a host name or address'}).regex(/^[^\s/@?#]+$/u, {error: 'a host name or address'}),
   'gateway.port': wholeNumber(0, 65_535),
+  'gateway.require_key': yesOrNo(),
   'gateway.insecure': yesOrNo(),
   'gateway.hostnames': list('a list of host names'),
   'gateway.cors_origins': list('a list of origins'),
@@ -38,6 +39,7 @@ export interface Settings {
   readonly log_level?: LogLevel | undefined;
   readonly 'gateway.host'?: string | undefined;
   readonly 'gateway.port'?: number | undefined;
+  readonly 'gateway.require_key'?: boolean | undefined;
   readonly 'gateway.insecure'?: boolean | undefined;
   readonly 'gateway.hostnames'?: readonly string[] | undefined;
   readonly 'gateway.cors_origins'?: readonly string[] | undefined;
@@ -102,7 +104,8 @@ export const settingFacts: Readonly<Record<SettingKey, SettingFacts>> = {
     flag: '--gateway HOST:PORT',
     otherwise: '`127.0.0.1`',
     example: '"127.0.0.1"',
-    about: 'Address on which HTTP clients are served. Other machines are refused unless `gateway.insecure` is set.',
+    about:
+      'Address on which HTTP clients are served. Other machines need a key (`hearsay key create`), or `gateway.insecure`.',
   },
   'gateway.port': {
     variable: 'HEARSAY_GATEWAY_PORT',
@@ -110,6 +113,14 @@ export const settingFacts: Readonly<Record<SettingKey, SettingFacts>> = {
     otherwise: '`4327`, or the next free one when it is taken',
     example: '4327',
     about: 'A port that is given is used or refused, never replaced by another. `0` takes any free one.',
+  },
+  'gateway.require_key': {
+    variable: 'HEARSAY_REQUIRE_KEY',
+    flag: undefined,
+    otherwise: '`false`',
+    example: 'false',
+    about:
+      'Programs of this machine need a key too, also the commands: they send that of `HEARSAY_KEY`. Behind a proxy on this machine, say yes.',
   },
   'gateway.insecure': {
     variable: 'HEARSAY_GATEWAY_INSECURE',

@@ -245,11 +245,23 @@ class Search {
         details: {...this.#firstFault.details, ...details, ...retryAfterMs},
       });
     }
+    if (isForbidden(others)) {
+      const nodes = others.filter(({exclusion}) => exclusion === 'not authorized').map(({name}) => name);
+      const right = `the node ${nodes.join(' or ')}`;
+      const message = `the key ${this.#request.caller?.name ?? ''} lacks a right that this request needs: ${right}`;
+      return new Fault('FORBIDDEN', message, {details: {right, retryable: false}});
+    }
     const {placement} = this.#request.policy;
     const what = placement.kind === 'pin' ? `pinned to ${placement.nodes.join(' or ')}, and it` : 'no node';
     const not = placement.kind === 'pin' ? 'cannot' : 'can';
     return new Fault('NO_CANDIDATE', `${what} ${not} run this now (${excluded.join('; ')})`, {details});
   }
+}
+
+/** Nobody is left, and only the rights of the key kept those out that could have run it. */
+function isForbidden(nodes: readonly Ranked[]): boolean {
+  const others = nodes.filter(({exclusion}) => exclusion !== 'policy' && exclusion !== 'artifact');
+  return others.length > 0 && others.every(({exclusion}) => exclusion === 'not authorized');
 }
 
 /** The message of an OpenAI-style error body. */

@@ -1,5 +1,5 @@
 import {whyReport} from '@hearsay/core';
-import type {Cluster, EngineHost, Environment, Journal, Mesh, ModelStore, OperatorStore} from '@hearsay/core';
+import type {Cluster, EngineHost, Environment, Journal, Mesh, ModelStore, TextStore} from '@hearsay/core';
 import {startAnnouncer} from './announcer.ts';
 import type {DispatchDeps} from './dispatch.ts';
 import {makeEntry} from './entry.ts';
@@ -26,7 +26,7 @@ export interface ClusterDeps extends Environment {
   readonly models: ModelStore;
   readonly journal: Journal;
   /** Where it is kept what the owner has said about this node. */
-  readonly operatorStore: OperatorStore;
+  readonly operatorStore: TextStore;
 }
 
 /**

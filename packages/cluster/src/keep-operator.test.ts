@@ -1,9 +1,9 @@
-import type {OperatorStore} from '@hearsay/core';
+import type {TextStore} from '@hearsay/core';
 import {Fault} from '@hearsay/core';
 import test from 'ava';
 import {keepOperator} from './keep-operator.ts';
 
-function memoryStore(text?: string): OperatorStore & {readonly text: () => string | undefined; fails: boolean} {
+function memoryStore(text?: string): TextStore & {readonly text: () => string | undefined; fails: boolean} {
   return {
     fails: false,
     text: () => text,

@@ -1,5 +1,5 @@
 import {changeOperator, formatOperator, idleOperator, parseOperator} from '@hearsay/core';
-import type {NodeFlags, OperatorChange, OperatorState, OperatorStore} from '@hearsay/core';
+import type {NodeFlags, OperatorChange, OperatorState, TextStore} from '@hearsay/core';
 
 /** The one owner of what the owner of this machine has said about it. */
 export interface OperatorKeeper {
@@ -10,7 +10,7 @@ export interface OperatorKeeper {
 }
 
 /** Reads the state of the last run. `changed` is called after every change that holds. */
-export async function keepOperator(store: OperatorStore, changed: () => void): Promise<OperatorKeeper> {
+export async function keepOperator(store: TextStore, changed: () => void): Promise<OperatorKeeper> {
   const text = await store.read();
   let state = text === undefined ? idleOperator : parseOperator(text);
   let last: Promise<unknown> = Promise.resolve();

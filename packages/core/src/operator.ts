@@ -27,14 +27,6 @@ export type OperatorChange =
   | {readonly kind: 'set rule'; readonly rule: PolicyRule}
   | {readonly kind: 'remove rule'; readonly subject: string};
 
-/** Where the state is kept; the owner of the files gives it. */
-export interface OperatorStore {
-  /** Undefined when nothing was ever written. */
-  read(): Promise<string | undefined>;
-  /** Resolves when it is on disk. */
-  write(text: string): Promise<void>;
-}
-
 /** Rules of one node: a person set each of them. */
 const rulesMax = 1000;
 

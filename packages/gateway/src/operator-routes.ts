@@ -1,11 +1,9 @@
-import type {IncomingMessage} from 'node:http';
 import {describeError, formatPolicy, parsePolicy} from '@hearsay/core';
 import type {Clock, Cluster, OperatorChange, OperatorState} from '@hearsay/core';
-import {parseObject} from './json.ts';
 import type {JsonObject} from './json.ts';
 import {badRequest, isProblem, problemFrom} from './problem.ts';
 import type {Problem} from './problem.ts';
-import {readBody} from './read-body.ts';
+import {readObject} from './read-object.ts';
 import type {Route} from './route.ts';
 
 /** What the owner of this node can say about it, and see that he has said. */
@@ -59,10 +57,4 @@ function ruleChange({subject, policy}: JsonObject): OperatorChange | Problem {
   } catch (error) {
     return {...problemFrom(error), message: describeError(error), param: 'policy'};
   }
-}
-
-async function readObject(raw: IncomingMessage, clock: Clock): Promise<JsonObject | Problem> {
-  const bytes = await readBody(raw, clock);
-  if (isProblem(bytes)) return bytes;
-  return parseObject(new TextDecoder().decode(bytes)) ?? badRequest('the body is not a JSON object');
 }

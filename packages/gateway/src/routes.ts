@@ -3,6 +3,9 @@ import type {StatusReport} from '@hearsay/core';
 import {journalRoutes} from './journal-routes.ts';
 import {parseObject} from './json.ts';
 import type {JsonObject} from './json.ts';
+import {mayAdminister} from './identify.ts';
+import {keyRoutes} from './key-routes.ts';
+import type {KeyRing} from './key-ring.ts';
 import {findModel, listModels} from './list-models.ts';
 import {operatorRoutes} from './operator-routes.ts';
 import {badRequest, isProblem, problemFrom, sendJson, sendProblem} from './problem.ts';
@@ -17,6 +20,8 @@ export interface RouteService extends CompletionService {
   readonly status: () => StatusReport;
   /** When the gateway started; models have no date of their own. */
   readonly startedSeconds: number;
+  /** Undefined: this gateway has no keys. */
+  readonly keys?: KeyRing | undefined;
 }
 
 /** Everything that the gateway serves. */
@@ -27,6 +32,7 @@ export function addRoutes(app: FastifyInstance, service: RouteService): void {
     ...adminRoutes(service),
     ...journalRoutes(service.cluster),
     ...operatorRoutes(service.cluster, service.clock),
+    ...(service.keys ? keyRoutes(service.keys, service.clock) : []),
     frontPage,
   ];
   for (const route of routes) {
@@ -112,9 +118,16 @@ const frontPage: Route = {
 
 /** Fastify finds the way; every answer is written here, so that all errors have one shape. */
 async function run(route: Route, request: FastifyRequest, reply: FastifyReply): Promise<void> {
-  const answer = await route.handle(request, reply);
+  const answer = isOutOfRights(route, request) ?? (await route.handle(request, reply));
   if (answer === undefined) reply.hijack();
   else finish(reply, answer);
+}
+
+/** The admin API is the owner's; an application needs a key that says so. */
+function isOutOfRights({paths}: Route, {raw}: FastifyRequest): Problem | undefined {
+  if (paths[0]?.startsWith('/hearsay/') !== true || mayAdminister(raw)) return undefined;
+  const message = 'this key lacks a right that this request needs: admin';
+  return {kind: 'problem', status: 403, type: 'permission_error', code: 'forbidden', message};
 }
 
 function finish(reply: FastifyReply, answer: JsonObject | Problem): void {

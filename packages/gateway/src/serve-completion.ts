@@ -2,6 +2,7 @@ import type {IncomingMessage, ServerResponse} from 'node:http';
 import {describeError, Fault, newRequestId} from '@hearsay/core';
 import type {Answer, Cluster, Endpoint, Environment, RequestId} from '@hearsay/core';
 import {consume, endQuietly, readText, untilAborted} from './consume.ts';
+import {callerIn} from './identify.ts';
 import {ObjectReply} from './object-reply.ts';
 import {isProblem, problemFrom, sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
@@ -64,7 +65,8 @@ async function readCall(
   const bytes = await readBody(request, clock);
   if (isProblem(bytes)) return bytes;
   const policy = headerOf(request, 'x-hearsay-policy');
-  return readCompletion(bytes, {id, endpoint, policy, traceparent: headerOf(request, 'traceparent')});
+  const traceparent = headerOf(request, 'traceparent');
+  return readCompletion(bytes, {id, endpoint, policy, traceparent, caller: callerIn(request)});
 }
 
 async function answer(

@@ -9,6 +9,9 @@ import {describeError, Fault, nameLengthMax} from '@hearsay/core';
 import type {Clock, Cluster, Environment, StatusReport} from '@hearsay/core';
 import {isLoopback, letIn} from './front-door.ts';
 import type {DoorRules} from './front-door.ts';
+import {identify} from './identify.ts';
+import type {KeyRules} from './identify.ts';
+import type {KeyRing} from './key-ring.ts';
 import {badRequest, problemBody, problemFrom, sendProblem} from './problem.ts';
 import {addRoutes} from './routes.ts';
 
@@ -22,7 +25,9 @@ export interface GatewayConfig {
   readonly corsOrigins?: readonly string[];
   /** Names of this machine that clients may use beside localhost, *.local, *.internal and private addresses. */
   readonly hostnames?: readonly string[];
-  /** Allows a listener that other machines can reach, although there are no keys yet. */
+  /** Also programs of this machine need a key. */
+  readonly requireKey?: boolean;
+  /** Allows a listener that other machines can use without a key. */
   readonly insecure?: boolean;
   /** How long a waiting stream is silent, so that a failure can still have its own status. */
   readonly silenceMs?: number;
@@ -33,6 +38,8 @@ export interface GatewayConfig {
 export interface GatewayDeps extends Environment {
   readonly cluster: Cluster;
   readonly status: () => StatusReport;
+  /** Keys of applications; without them only this machine's programs may come in. */
+  readonly keys?: KeyRing;
 }
 
 export interface Gateway extends AsyncDisposable {
@@ -68,12 +75,14 @@ const pathLengthMax = 9 * nameLengthMax;
 /** Opens the HTTP side of the node. Throws BAD_CONFIG when it may not or cannot listen there. */
 export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Promise<Gateway> {
   const isLocal = isLoopback(config.host);
-  if (!isLocal && config.insecure !== true) throw openToAll(config.host);
+  const {insecure = false, requireKey = false} = config;
+  if (!isLocal && !insecure && (deps.keys?.isEmpty() ?? true)) throw openToAll(config.host);
   const running = new Set<AbortController>();
   const app = createApp({
     corsOrigins: config.corsOrigins ?? [],
     hostnames: (config.hostnames ?? []).map(name => name.toLowerCase()),
     checkHost: isLocal,
+    keys: {ring: deps.keys, requireKey, insecure},
   });
   addRoutes(app, {
     ...deps,
@@ -95,12 +104,14 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
 }
 
 /** Fastify behind the front door, with errors in our shape also where no route has been found. */
-function createApp(rules: DoorRules): FastifyInstance {
+function createApp(rules: DoorRules & {readonly keys: KeyRules}): FastifyInstance {
   return fastify({
     serverFactory: handle => {
       const options = {keepAliveTimeout, headersTimeout, requestTimeout, noDelay: true};
       const server = createServer(options, (request, response) => {
         if (!letIn(request, response, rules)) return;
+        const problem = identify(request, rules.keys);
+        if (problem) return sendProblem(response, problem);
         delete request.headers['content-type']; // clients send any or none (C64); Fastify would refuse some
         handle(request, response);
       });
@@ -181,7 +192,7 @@ function openToAll(host: string): Fault {
   return new Fault(
     'BAD_CONFIG',
     `the gateway has no keys yet, so it does not listen on ${host}, where other machines could use it; ` +
-      `use 127.0.0.1, or set gateway.insecure if that is what you want`,
+      'start it on 127.0.0.1 and make one with `hearsay key create NAME`, or set gateway.insecure if that is what you want',
     {details: {host}},
   );
 }
