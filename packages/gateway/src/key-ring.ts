@@ -40,14 +40,16 @@ export async function startKeyRing(store: TextStore, {clock, random}: Environmen
   const buckets = new Map<string, {tokens: number; atMs: number}>();
   let last: Promise<unknown> = Promise.resolve();
 
+  async function apply(wished: (before: readonly Key[]) => readonly Key[]): Promise<void> {
+    const after = wished(keys);
+    await store.write(formatKeys(after));
+    keys = after;
+    byHash = indexOf(after);
+  }
+
   /** One change after another; it holds when it is on disk. */
-  function change(apply: (before: readonly Key[]) => readonly Key[]): Promise<void> {
-    const changed = last.then(async () => {
-      const after = apply(keys);
-      await store.write(formatKeys(after));
-      keys = after;
-      byHash = indexOf(after);
-    });
+  function change(wished: (before: readonly Key[]) => readonly Key[]): Promise<void> {
+    const changed = last.then(async () => apply(wished));
     last = changed.catch(() => undefined); // the caller is told; the next change starts from what holds
     return changed;
   }
