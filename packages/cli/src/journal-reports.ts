@@ -16,6 +16,15 @@ export interface SummaryRow extends Omit<RequestSummary, 'code' | 'policyFrom' |
 export interface RankedRow extends Omit<Ranked, 'exclusion' | 'digest' | 'state'> {
   readonly exclusion: string | undefined;
   readonly state: string;
+  /** What it would cost in seconds, where the daemon ranks by that. */
+  readonly cost: CostRow | undefined;
+}
+
+export interface CostRow {
+  readonly seconds: number;
+  readonly terms: Readonly<Record<string, number>>;
+  /** For each term `measured` or `guess`. */
+  readonly sources: Readonly<Record<string, string>>;
 }
 
 export type EventRow =
@@ -106,6 +115,13 @@ const ranked: z.ZodType<RankedRow> = z.object({
   waitMs: z.number(),
   roomBytes: z.number(),
   roundTripMs: z.number(),
+  cost: absent(
+    z.object({
+      seconds: z.number(),
+      terms: z.record(z.string(), z.number()),
+      sources: z.record(z.string(), z.string()),
+    }),
+  ),
 });
 
 const attempt = z.number();

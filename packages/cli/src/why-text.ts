@@ -1,6 +1,6 @@
 import type {ReplayedDecision} from '@hearsay/core';
 import {formatBytes} from './human.ts';
-import type {EventRow, RankedRow, RouteAnswer, SummaryRow, WhyAnswer} from './journal-reports.ts';
+import type {CostRow, EventRow, RankedRow, RouteAnswer, SummaryRow, WhyAnswer} from './journal-reports.ts';
 import {printable, textTable} from './tables.ts';
 
 /** Requests as text for people. All are pure. */
@@ -148,7 +148,7 @@ function standing(node: RankedRow): string {
   return `   ${place.padEnd(4)}${nameOf(node)}: ${facts}`;
 }
 
-function factsOf({state, freeSlots, queued, waitMs, roomBytes, roundTripMs, preferred, reason}: RankedRow) {
+function factsOf({state, freeSlots, queued, waitMs, roomBytes, roundTripMs, preferred, reason, cost}: RankedRow) {
   const isLoaded = state === 'ready' || state === 'loading';
   return [
     preferred && reason !== 'preferred' ? 'preferred' : '',
@@ -157,7 +157,19 @@ function factsOf({state, freeSlots, queued, waitMs, roomBytes, roundTripMs, pref
     queued > 0 ? `${queued} waiting` : '',
     waitMs > 0 ? `wait ${milliseconds(waitMs)}` : '',
     roundTripMs > 0 ? `${roundTripMs.toFixed(1)} ms away` : '',
+    cost ? costWords(cost) : '',
   ].filter(text => text !== '');
+}
+
+/** Terms below this are not worth a word. */
+const secondsMin = 0.0005;
+
+/** The number that a node was ranked by, and what it is made of. */
+function costWords({seconds, terms, sources}: CostRow): string {
+  const parts = Object.entries(terms)
+    .filter(([, value]) => value >= secondsMin)
+    .map(([term, value]) => `${term} ${milliseconds(1000 * value)}${sources[term] === 'guess' ? ' (guess)' : ''}`);
+  return `costs ${milliseconds(1000 * seconds)}${parts.length > 0 ? ` = ${parts.join(' + ')}` : ''}`;
 }
 
 const stateWords: Readonly<Record<string, string>> = {
@@ -182,6 +194,8 @@ const exclusions: Readonly<Record<string, string>> = {
   artifact: 'it does not have the model',
   'too large': 'the model does not fit into its memory',
   tried: 'it was asked already',
+  busy: 'it answered busy',
+  'second copy': 'a second copy of the model would not pay',
 };
 
 function conclusion(summary: SummaryRow): readonly string[] {
