@@ -51,7 +51,7 @@ function open(path: string): DatabaseSync {
     const isNew = numberOf(file, 'SELECT count(*) FROM sqlite_schema') === 0;
     if (!isNew && found !== layout) throw new Error(`its layout is ${found}, not ${layout}`);
     file.exec('PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;');
-    file.exec('PRAGMA journal_size_limit = 4194304; PRAGMA busy_timeout = 2000;');
+    file.exec('PRAGMA journal_size_limit = 4194304; PRAGMA busy_timeout = 50;');
     file.exec(tables);
     file.exec(`PRAGMA user_version = ${layout}`);
     return file;

@@ -178,3 +178,26 @@ test('asking for what changed since gives each change once, the oldest first', a
 function toId(text: string): RequestId {
   return newRequestId({next: () => 0, bytes: () => Uint8Array.from(Buffer.from(text, 'hex'))});
 }
+
+test('what could not be written is written as soon as it can be, and nothing of it is lost', async t => {
+  const file = journalFile(t);
+  const [first, second] = [newId(), newId()];
+  const errors: string[] = [];
+  const log: Environment['log'] = (level, message) => void (level === 'error' && errors.push(message));
+  await using journal = startJournal(config(file), {...environment, log});
+  for (const id of [first, second]) journal.note(id, arrived('m'));
+  t.is(journal.requests({countMax: 9, after: undefined}).length, 2);
+  const other = new DatabaseSync(file);
+  const isSecond = `NEW.id = '${second}'`;
+  other.exec(`CREATE TRIGGER full BEFORE INSERT ON requests WHEN ${isSecond} BEGIN SELECT RAISE(ABORT, 'full'); END`);
+  for (const id of [first, second]) journal.note(id, ended('finished'));
+  await until('the journal has met the fault', () => errors.length > 0);
+  other.exec('DROP TRIGGER full');
+  other.close();
+  for (const id of [first, second]) {
+    const found = journal.find(id);
+    t.is(found?.summary.outcome, 'finished');
+    t.is(found?.events.length, 2);
+  }
+  t.regex(errors[0] ?? '', /trying again/u);
+});

@@ -38,6 +38,18 @@ interface Noted {
   readonly monotonicMs: number;
 }
 
+interface OpenRequest {
+  readonly startedMs: number;
+  readonly summary: RequestSummary;
+}
+
+/** What a batch changes, until it is on disk. */
+interface Written {
+  change: number;
+  /** Undefined: it has ended. */
+  readonly open: Map<RequestId, OpenRequest | undefined>;
+}
+
 /** Opens the journal of this node and keeps it. Requests that a killed daemon left open are closed as interrupted. */
 export function startJournal(config: JournalConfig, environment: Environment): Journal {
   const file = openJournalFile(config.file, environment.clock.wallMs(), environment.log);
@@ -50,7 +62,7 @@ class SqliteJournal implements Journal {
   readonly #environment: Environment;
   readonly #statements: ReturnType<typeof prepare>;
   /** Requests that have not ended. */
-  readonly #open = new Map<RequestId, {readonly startedMs: number; summary: RequestSummary}>();
+  readonly #open = new Map<RequestId, OpenRequest>();
   #waiting: Noted[] = [];
   #change: number;
   #lost = 0;
@@ -123,9 +135,10 @@ class SqliteJournal implements Journal {
   /** False when the disk did not take it; the events then wait for the next time. */
   #writeBatch(): boolean {
     const batch = this.#waiting.slice(0, batchMax);
+    const written: Written = {change: this.#change, open: new Map()};
     try {
       this.#file.exec('BEGIN IMMEDIATE');
-      for (const noted of batch) this.#write(noted);
+      for (const noted of batch) this.#write(noted, written);
       this.#file.exec('COMMIT');
     } catch (error) {
       this.#environment.log('error', 'the journal cannot be written; trying again', {error: describeError(error)});
@@ -133,21 +146,26 @@ class SqliteJournal implements Journal {
       return false;
     }
     this.#waiting = this.#waiting.slice(batch.length);
+    this.#change = written.change;
+    for (const [request, open] of written.open) {
+      if (open) this.#open.set(request, open);
+      else this.#open.delete(request);
+    }
     return true;
   }
 
-  #write({request, event, wallMs, monotonicMs}: Noted): void {
-    const known = this.#open.get(request);
+  /** What follows from it is only taken over when the whole batch is on disk. */
+  #write({request, event, wallMs, monotonicMs}: Noted, written: Written): void {
+    const known = written.open.has(request) ? written.open.get(request) : this.#open.get(request);
     const startedMs = event.kind === 'arrived' ? monotonicMs : (known?.startedMs ?? monotonicMs);
     const sinceMs = Math.max(0, monotonicMs - startedMs);
     const kept = event.kind === 'decided' ? {...event, facts: compactFacts(event.facts)} : event;
     this.#statements.addEvent.run(request, sinceMs, packEvent(kept));
-    const change = this.#change + 1;
+    const change = written.change + 1;
     const summary = summarize(known?.summary, request, event, {wallMs, sinceMs, change});
     if (summary === undefined) return;
-    this.#change = change;
-    if (summary.outcome === undefined) this.#open.set(request, {startedMs, summary});
-    else this.#open.delete(request);
+    written.change = change;
+    written.open.set(request, summary.outcome === undefined ? {startedMs, summary} : undefined);
     const packed = packSummary(summary);
     this.#statements.putRequest.run(request, summary.atMs, change, summary.outcome ?? null, packed);
   }
