@@ -165,10 +165,10 @@ function factsOf({state, freeSlots, queued, waitMs, roomBytes, roundTripMs, pref
 const secondsMin = 0.0005;
 
 /** The number that a node was ranked by, and what it is made of. */
-function costWords({seconds, terms, sources}: CostRow): string {
+function costWords({seconds, terms, sources: from}: CostRow): string {
   const parts = Object.entries(terms)
     .filter(([, value]) => value >= secondsMin)
-    .map(([term, value]) => `${term} ${milliseconds(1000 * value)}${sources[term] === 'guess' ? ' (guess)' : ''}`);
+    .map(([term, value]) => `${term} ${milliseconds(1000 * value)}${from[term] === 'guess' ? ' (guess)' : ''}`);
   return `costs ${milliseconds(1000 * seconds)}${parts.length > 0 ? ` = ${parts.join(' + ')}` : ''}`;
 }
 

@@ -19,7 +19,10 @@ const flushAfterMs = 400;
 /** Events that wait to be written. More than a disk that stands still for seconds lets pile up; then the oldest go. */
 const waitingMax = 20_000;
 
-/** Events in one transaction: some milliseconds, in which nothing else runs in this process. */
+/** How long one transaction may take, for nothing else runs in this process meanwhile; then everybody has a turn. */
+const batchMsMax = 5;
+
+/** Events in one transaction: what is left is written a moment later. */
 const batchMax = 400;
 
 /** How often what is too old or too much is deleted. */
@@ -134,18 +137,24 @@ class SqliteJournal implements Journal {
 
   /** False when the disk did not take it; the events then wait for the next time. */
   #writeBatch(): boolean {
-    const batch = this.#waiting.slice(0, batchMax);
+    const {clock} = this.#environment;
     const written: Written = {change: this.#change, open: new Map()};
+    const endMs = clock.monotonicMs() + batchMsMax;
+    let count = 0;
     try {
       this.#file.exec('BEGIN IMMEDIATE');
-      for (const noted of batch) this.#write(noted, written);
+      for (const noted of this.#waiting.slice(0, batchMax)) {
+        this.#write(noted, written);
+        count += 1;
+        if (clock.monotonicMs() > endMs) break;
+      }
       this.#file.exec('COMMIT');
     } catch (error) {
       this.#environment.log('error', 'the journal cannot be written; trying again', {error: describeError(error)});
       if (this.#file.isTransaction) this.#file.exec('ROLLBACK');
       return false;
     }
-    this.#waiting = this.#waiting.slice(batch.length);
+    this.#waiting = this.#waiting.slice(count);
     this.#change = written.change;
     for (const [request, open] of written.open) {
       if (open) this.#open.set(request, open);
