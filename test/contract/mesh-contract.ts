@@ -5,6 +5,7 @@ import type {Busy, Refusal} from '@hearsay/core';
 import {never, workRequest, leaseOf, responseOf, serve, linkedPair, accept} from '../support/mesh-trial.ts';
 import {chunks, text, readAll, fails, one, pieces, once, settles} from '../support/mesh-trial.ts';
 import type {Check, MeshPlace} from '../support/mesh-trial.ts';
+import {controlContract} from './control-contract.ts';
 import {gossipContract} from './gossip-contract.ts';
 import {until} from '../support/until.ts';
 
@@ -16,6 +17,7 @@ export function meshContract(name: string, makePlace: () => Promise<MeshPlace>):
     });
   };
   gossipContract(check);
+  controlContract(check);
   offerContract(check);
   runContract(check);
   failureContract(check);

@@ -1,5 +1,5 @@
 import {Fault} from '@hearsay/core';
-import type {Busy, Clock, EngineHost, EngineSnapshot, MemoryFacts, Refusal, Reservation} from '@hearsay/core';
+import type {Busy, Clock, EngineHost, EngineSnapshot, LogPage, MemoryFacts, Refusal, Reservation} from '@hearsay/core';
 import type {StoredModel, WorkResponse} from '@hearsay/core';
 
 /** One run of one request, as the simulation saw it from inside the engine. */
@@ -104,6 +104,16 @@ export class SimEngines implements EngineHost {
       failure: undefined,
       processId: undefined,
     }));
+  }
+
+  load(model: StoredModel): Refusal | undefined {
+    this.#engine(model);
+    this.#changed();
+    return undefined;
+  }
+
+  logs(): LogPage {
+    return {lines: [], first: 0, next: 0};
   }
 
   async stop(): Promise<void> {

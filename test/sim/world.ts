@@ -138,6 +138,7 @@ class World {
       sign: async payload => mesh.sign(payload),
       publish: async record => mesh.publish(record),
       inventory: async (peer, signal) => mesh.inventory(peer, signal),
+      control: async (peer, request, signal) => mesh.control(peer, request, signal),
       links: () => mesh.links(),
       worker: peer => ({
         node: peer,

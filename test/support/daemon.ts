@@ -137,6 +137,8 @@ function daemonVariables(folder: string, {demo = false, variables}: DaemonOption
     XDG_CONFIG_HOME: join(folder, 'config'),
     XDG_DATA_HOME: join(folder, 'share'),
     HEARSAY_DEMO: String(demo),
+    // None of the models that other programs have on this machine.
+    HEARSAY_STORES: '',
     ...variables,
   };
 }

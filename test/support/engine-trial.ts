@@ -104,11 +104,16 @@ export function take(host: EngineHost, model: StoredModel, force = false): Reser
 /** Runs a chat that counts to `tokens`; `endless` ones go on far beyond what a test waits for. */
 export function chat(
   reservation: Reservation,
-  options: {readonly tokens?: number; readonly endless?: boolean; readonly signal?: AbortSignal} = {},
+  options: {
+    readonly tokens?: number;
+    readonly endless?: boolean;
+    readonly prompt?: string;
+    readonly signal?: AbortSignal;
+  } = {},
 ): Promise<WorkResponse> {
   const body = {
     stream: true,
-    messages: [{role: 'user', content: 'Count.'}],
+    messages: [{role: 'user', content: options.prompt ?? 'Count.'}],
     max_tokens: options.endless === true ? 100_000 : (options.tokens ?? 5),
     ...(options.endless === true ? {ignore_eos: true} : {}),
   };

@@ -2,7 +2,7 @@
 import type {ExecutionContext} from 'ava';
 import {Fault, newRequestId, toDigest} from '@hearsay/core';
 import type {AgedRecord, Digest, FaultCode, Lease, Link, Mesh, MeshHandlers, NodeId} from '@hearsay/core';
-import type {SignedRecord, WorkRequest, WorkResponse} from '@hearsay/core';
+import type {ControlAnswer, ControlRequest, SignedRecord, WorkRequest, WorkResponse} from '@hearsay/core';
 import {until} from '../support/until.ts';
 
 /** One implementation of the mesh: makes nodes that can meet, and takes them down again. */
@@ -21,6 +21,7 @@ export interface Seen {
   readonly offers: WorkRequest[];
   newest: readonly AgedRecord[];
   offer: MeshHandlers['offer'];
+  control: (request: ControlRequest, from: NodeId) => Promise<ControlAnswer>;
 }
 
 const digest: Digest = toDigest(`sha256:${'ab'.repeat(32)}`);
@@ -74,6 +75,7 @@ export async function serve(mesh: Mesh): Promise<Seen> {
     offers: [],
     newest: [],
     offer: async () => ({kind: 'refused', code: 'broken', message: 'no offer was expected'}),
+    control: async () => ({kind: 'refused', message: 'no wish was expected'}),
   };
   await mesh.serve({
     judge: aged => {
@@ -86,6 +88,7 @@ export async function serve(mesh: Mesh): Promise<Seen> {
       seen.offers.push(request);
       return seen.offer(request, from, signal);
     },
+    control: (request, from) => seen.control(request, from),
     linkChanged: (node, link) => {
       if (link === undefined) seen.links.delete(node);
       else seen.links.set(node, link);

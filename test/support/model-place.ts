@@ -34,7 +34,7 @@ export async function makeModelPlace(t: ExecutionContext, files: readonly string
   const log: Environment['log'] = (level, message) => {
     if (level === 'warn' || level === 'error') warnings.push(message);
   };
-  const config = {folders: [models], digestCacheFile: join(folder, 'digests.json'), demoModel: undefined};
+  const config = {folders: [models], stores: [], digestCacheFile: join(folder, 'digests.json'), demoModel: undefined};
   return {models, config, environment: {...realEnvironment(), log}, warnings};
 }
 

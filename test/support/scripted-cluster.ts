@@ -1,5 +1,6 @@
 import {idleOperator, toDigest, toNodeId} from '@hearsay/core';
 import type {Answer, ClientRequest, Cluster, EngineReport, ModelReport, NodeReport, StatusReport} from '@hearsay/core';
+import type {ControlAnswer, EngineDetails} from '@hearsay/core';
 
 /**
  * A cluster whose answers are given by the test: a twin of the port, for everything that is the gateway's own matter.
@@ -16,6 +17,7 @@ export type Script = (request: ClientRequest, signal: AbortSignal) => Answer | P
 export function scriptedCluster(script: Script, models: readonly ModelReport[] = [modelReport()]): ScriptedCluster {
   const dispatched: {request: ClientRequest; signal: AbortSignal}[] = [];
   const stopped: string[] = [];
+  const answer: ControlAnswer = {kind: 'engine', engine: engineDetails};
   return {
     dispatched,
     stopped,
@@ -30,6 +32,11 @@ export function scriptedCluster(script: Script, models: readonly ModelReport[] =
     stop: async model => {
       stopped.push(model);
       return models.some(({name}) => name === model);
+    },
+    control: async ({kind, model}) => {
+      if (kind === 'stop') stopped.push(model);
+      const known = models.filter(({name}) => name === model);
+      return known.map(({digest}) => ({node: toNodeId(nodeText), nodeName: 'spark', local: true, digest, answer}));
     },
     operator: () => idleOperator,
     operate: async () => idleOperator,
@@ -148,6 +155,19 @@ export function statusReport(): StatusReport {
     dataFolder: '/data',
   };
 }
+
+const engineDetails: EngineDetails = {
+  state: 'ready',
+  slots: 4,
+  busy: 0,
+  queued: 0,
+  context: 8192,
+  loadedShare: undefined,
+  remainingMs: undefined,
+  readySeconds: 1,
+  untilSeconds: undefined,
+  failure: undefined,
+};
 
 const nodeText = '12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp';
 const digestText = `sha256:${'ab'.repeat(32)}`;

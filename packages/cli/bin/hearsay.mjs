@@ -7,6 +7,8 @@ import {constants} from 'node:os';
 import {fileURLToPath} from 'node:url';
 
 if (Number(process.versions.node.split('.')[0]) >= 24) {
+  // Threads for files, four by default: calls to a network drive that is away occupy two of them for as long as it is.
+  process.env.UV_THREADPOOL_SIZE ??= '16';
   module.enableCompileCache(); // later starts need not compile the sources again
   await import('../src/main.ts');
 } else {

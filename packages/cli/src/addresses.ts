@@ -4,6 +4,9 @@ import {Fault} from '@hearsay/core';
 export const defaultGatewayPort: number = 4327;
 export const defaultMeshPort: number = 4328;
 
+/** Where clients look for Ollama unless they are told otherwise. */
+export const ollamaPort = 11_434;
+
 interface HostAndPort {
   readonly host: string | undefined;
   readonly port: number | undefined;

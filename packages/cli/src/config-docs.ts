@@ -1,5 +1,6 @@
 import type {SettingKey} from './settings.ts';
-import {settingFacts, settingKeys} from './settings.ts';
+import {settingFacts} from './setting-facts.ts';
+import {settingKeys} from './settings.ts';
 
 /** The manual of all settings as Markdown: `docs/configuration.md`. */
 export function configDocs(): string {
@@ -44,7 +45,8 @@ key of the application, \`routing.policy\`. Excluded nodes add up.
 
 - \`HEARSAY_HOST\`: which daemon \`hearsay status\`, \`ps\` and the like ask, as their flag \`--host\`: \`host\`, \`:port\`, \`host:port\` or a
   URL with a prefix. Otherwise the one that runs on the data folder of this user, else \`127.0.0.1:4327\`.
-- \`HEARSAY_KEY\`: the key that the commands send, for a daemon that wants one; it needs the right \`admin\`.
+- \`HEARSAY_KEY\`: the key that those commands send to a daemon that is named by \`--host\` or \`HEARSAY_HOST\`. To the daemon of
+  this user they send the first of \`gateway.keys\`.
 - \`HEARSAY_CONFIG\`: the config file, as \`--config\`.
 - \`XDG_CONFIG_HOME\`, \`XDG_DATA_HOME\`, \`XDG_CACHE_HOME\`: where the standard folders are.
 `;

@@ -4,7 +4,13 @@ import {settingsOfTable, settingsOfVariables, toConfig} from './config.ts';
 import type {Config, SettingsSource} from './config.ts';
 import type {RawSettings} from './settings.ts';
 
-const surroundings = {home: '/home/ada', machine: 'mac', dataFolder: '/home/ada/.local/share/hearsay'};
+const surroundings = {
+  home: '/home/ada',
+  machine: 'mac',
+  dataFolder: '/home/ada/.local/share/hearsay',
+  variables: {},
+  platform: 'linux',
+} as const;
 const file = '/etc/hearsay/config.toml';
 
 const flags = (settings: RawSettings): SettingsSource => ({
@@ -112,4 +118,28 @@ test('all bad values of a source are named at once', t => {
 test('a section that is a value, or a value that is a section, is refused', t => {
   t.throws(() => inFile({mesh: 'home'}), {message: /unknown key `mesh`/u});
   t.throws(() => config(inFile({name: {first: 'ada'}})), {message: /unknown key `name.first`/u});
+});
+
+test('stores can be left out and pointed elsewhere; our own is always there', t => {
+  const stores = (source: SettingsSource): readonly string[] => config(source).models.stores.map(({path}) => path);
+  const own = '/home/ada/.local/share/hearsay/models';
+  t.deepEqual(stores(settingsOfVariables({HEARSAY_STORES: ''}, '/somewhere')), [own]);
+  t.deepEqual(stores(inFile({models: {stores: ['ollama=~/o', 'lmstudio=rel']}})), [
+    own,
+    '/home/ada/o',
+    '/etc/hearsay/rel',
+  ]);
+  t.throws(() => stores(inFile({models: {stores: ['olama']}})), {message: /models\.stores .* huggingface, ollama/u});
+});
+
+test('aliases are a table in the file and pairs in the environment', t => {
+  const aliases = (source: SettingsSource): unknown => config(source).models.aliases;
+  t.deepEqual(aliases(inFile({models: {aliases: {'gpt-4o': 'a:Q8'}}})), {'gpt-4o': 'a:Q8'});
+  t.deepEqual(aliases(settingsOfVariables({HEARSAY_ALIASES: 'gpt-4o = a:Q8, b=c'}, '/somewhere')), {
+    'gpt-4o': 'a:Q8',
+    b: 'c',
+  });
+  for (const bad of ['gpt', {a: 1}, {a: ''}, ['a']]) {
+    t.throws(() => aliases(inFile({models: {aliases: bad}})), {message: /models\.aliases/u}, JSON.stringify(bad));
+  }
 });

@@ -1,9 +1,13 @@
 import {isAbsolute, join, resolve} from 'node:path';
 import type {LogLevel, Policy, Workload} from '@hearsay/core';
 import {Fault} from '@hearsay/core';
-import {defaultGatewayPort, defaultMeshPort} from './addresses.ts';
-import {isSettingKey, judgeSettings, settingFacts, settingKeys} from './settings.ts';
+import type {StorePlace} from '@hearsay/models';
+import {defaultGatewayPort, defaultMeshPort, ollamaPort} from './addresses.ts';
+import type {ExternalServer} from './external-servers.ts';
+import {settingFacts} from './setting-facts.ts';
+import {isSettingKey, judgeSettings, settingKeys} from './settings.ts';
 import type {RawSettings, SettingKey, Settings} from './settings.ts';
+import {storeNames, storePlaces} from './store-places.ts';
 import {suggest} from './suggest.ts';
 import type {Variables} from './system.ts';
 import {parseWorkloads} from './workload-settings.ts';
@@ -21,11 +25,24 @@ export interface Config {
     /** Also programs of this machine need a key. */
     readonly requireKey: boolean;
     readonly insecure: boolean;
+    /** Serve this port too, when it is free. */
+    readonly alsoPort: number | undefined;
     readonly hostnames: readonly string[];
     readonly corsOrigins: readonly string[];
+    readonly keys: readonly string[];
+    readonly aliases: Readonly<Record<string, string>>;
+    readonly bodyBytesMax: number;
+    readonly tls: {readonly certFile: string; readonly keyFile: string} | undefined;
   };
   readonly mesh: {readonly name: string; readonly port: number; readonly peers: readonly string[]};
-  readonly models: {readonly folders: readonly string[]; readonly demo: boolean};
+  readonly models: {
+    readonly folders: readonly string[];
+    /** Stores of other programs, and our own. */
+    readonly stores: readonly StorePlace[];
+    /** What this node calls models, and what is meant. */
+    readonly aliases: Readonly<Record<string, string>>;
+    readonly demo: boolean;
+  };
   readonly routing: {
     /** What holds for requests for which nobody wishes anything else. */
     readonly policy: Policy | undefined;
@@ -38,9 +55,14 @@ export interface Config {
     readonly slots: number;
     readonly contextMax: number;
     readonly keepAliveMs: number;
+    readonly keepAliveMsMin: number;
+    readonly keepAliveMsMax: number;
+    readonly preload: readonly string[];
+    readonly remoteControl: boolean;
     readonly threads: number | undefined;
     readonly extraArguments: readonly string[];
   };
+  readonly externalEngines: readonly ExternalServer[];
 }
 
 /** Some settings and where they come from, for messages and for relative paths. */
@@ -59,6 +81,9 @@ export interface Surroundings {
   readonly machine: string;
   /** The data folder when nothing says otherwise. */
   readonly dataFolder: string;
+  /** Of the environment, for what other programs keep where. */
+  readonly variables: Variables;
+  readonly platform: NodeJS.Platform;
 }
 
 /** Settings of the environment. An empty variable counts as none, except that an empty list is a list. */
@@ -74,9 +99,14 @@ export function settingsOfVariables(variables: Variables, folder: string): Setti
 const listKeys: ReadonlySet<SettingKey> = new Set([
   'gateway.hostnames',
   'gateway.cors_origins',
+  'gateway.keys',
+  'gateway.aliases',
   'mesh.peers',
   'models.folders',
+  'models.stores',
+  'engine.preload',
   'engine.extra_args',
+  'engines.external',
 ]);
 
 /** Settings of a parsed TOML file; throws BAD_CONFIG for a key that no setting has. */
@@ -97,9 +127,10 @@ export function settingsOfTable(toml: Readonly<Record<string, unknown>>, file: s
  */
 export function toConfig(sources: readonly SettingsSource[], surroundings: Surroundings): Config {
   const settings: Settings = Object.assign({}, ...sources.toReversed().map(source => judge(source, surroundings.home)));
+  const dataFolder = settings.data_dir ?? surroundings.dataFolder;
   return {
     name: settings.name ?? surroundings.machine,
-    dataFolder: settings.data_dir ?? surroundings.dataFolder,
+    dataFolder,
     logLevel: settings.log_level ?? 'info',
     gateway: {
       host: settings['gateway.host'] ?? '127.0.0.1',
@@ -107,15 +138,28 @@ export function toConfig(sources: readonly SettingsSource[], surroundings: Surro
       anyPort: settings['gateway.port'] === undefined,
       requireKey: settings['gateway.require_key'] ?? false,
       insecure: settings['gateway.insecure'] ?? false,
+      alsoPort: settings['gateway.ollama_port'] === true ? ollamaPort : undefined,
       hostnames: settings['gateway.hostnames'] ?? [],
       corsOrigins: settings['gateway.cors_origins'] ?? [],
+      keys: settings['gateway.keys'] ?? [],
+      aliases: settings['gateway.aliases'] ?? {},
+      bodyBytesMax: (settings['gateway.body_limit_mb'] ?? 64) * 1024 * 1024,
+      tls: tlsOf(settings),
     },
     mesh: {
       name: settings['mesh.name'] ?? 'home',
       port: settings['mesh.port'] ?? defaultMeshPort,
       peers: settings['mesh.peers'] ?? [],
     },
-    models: {folders: settings['models.folders'] ?? [], demo: settings['models.demo'] ?? true},
+    models: {
+      folders: settings['models.folders'] ?? [],
+      stores: [
+        {kind: 'hearsay', path: join(dataFolder, 'models')},
+        ...storePlaces(settings['models.stores'] ?? storeNames, surroundings),
+      ],
+      aliases: settings['models.aliases'] ?? {},
+      demo: settings['models.demo'] ?? true,
+    },
     routing: {policy: settings['routing.policy']},
     workloads: sources.flatMap(source => source.workloads ?? []),
     journal: {
@@ -127,17 +171,29 @@ export function toConfig(sources: readonly SettingsSource[], surroundings: Surro
       slots: settings['engine.slots'] ?? 4,
       contextMax: settings['engine.context'] ?? 8192,
       keepAliveMs: settings['engine.keep_alive'] ?? 5 * 60_000,
+      keepAliveMsMin: settings['engine.keep_alive_min'] ?? 0,
+      keepAliveMsMax: settings['engine.keep_alive_max'] ?? Infinity,
+      preload: settings['engine.preload'] ?? [],
+      remoteControl: settings['engine.remote_control'] ?? true,
       threads: settings['engine.threads'],
       extraArguments: settings['engine.extra_args'] ?? [],
     },
+    externalEngines: settings['engines.external'] ?? [],
   };
+}
+
+function tlsOf({'gateway.tls_cert': certFile, 'gateway.tls_key': keyFile}: Settings): Config['gateway']['tls'] {
+  if (certFile !== undefined && keyFile !== undefined) return {certFile, keyFile};
+  if (certFile === undefined && keyFile === undefined) return undefined;
+  throw new Fault('BAD_CONFIG', 'gateway.tls_cert and gateway.tls_key need each other; set both, or none');
 }
 
 function judge({where, settings, folder}: SettingsSource, home: string): Settings {
   const judged = judgeSettings(settings);
   if (judged.kind === 'bad') {
     const problems = judged.problems.map(
-      ({key, must}) => `${key} ${where} must be ${must}, not ${JSON.stringify(settings[key])}`,
+      ({key, must}) =>
+        `${key} ${where} must be ${must}, not ${key === 'gateway.keys' ? 'what is there' : JSON.stringify(settings[key])}`,
     );
     throw new Fault('BAD_CONFIG', problems.join('\n'), {details: {keys: judged.problems.map(({key}) => key)}});
   }
@@ -145,11 +201,15 @@ function judge({where, settings, folder}: SettingsSource, home: string): Setting
 }
 
 function withPaths(settings: Settings, path: (text: string) => string): Settings {
-  const {data_dir: data, 'models.folders': folders, 'engine.path': engine} = settings;
+  const {'gateway.tls_cert': certificate, 'gateway.tls_key': key} = settings;
+  const {data_dir: data, 'models.folders': folders, 'models.stores': stores, 'engine.path': engine} = settings;
   return {
     ...settings,
     ...(data !== undefined && {data_dir: path(data)}),
+    ...(certificate !== undefined && {'gateway.tls_cert': path(certificate)}),
+    ...(key !== undefined && {'gateway.tls_key': path(key)}),
     ...(folders !== undefined && {'models.folders': folders.map(path)}),
+    ...(stores !== undefined && {'models.stores': stores.map(store => store.replace(/(?<==).+/u, path))}),
     // A bare word is a command for PATH.
     ...(engine !== undefined && {'engine.path': /[\\/]/u.test(engine) ? path(engine) : engine}),
   };

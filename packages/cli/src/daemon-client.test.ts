@@ -5,7 +5,8 @@ import test from 'ava';
 import type {ExecutionContext} from 'ava';
 import {Fault, toNodeId} from '@hearsay/core';
 import {DaemonClient} from './daemon-client.ts';
-import {enginesSchema, nodesSchema, statusSchema, stoppedSchema} from './daemon-reports.ts';
+import {engineOutcomesSchema} from './control-reports.ts';
+import {enginesSchema, nodesSchema, statusSchema} from './daemon-reports.ts';
 import {exitCodeOf} from './exit-codes.ts';
 import {daemonUrl} from './query-commands.ts';
 
@@ -60,7 +61,7 @@ async function failure(t: ExecutionContext, asked: Promise<unknown>): Promise<Fa
 
 test('R72: an HTML 404 of another server is no hearsay, and not a missing model', async t => {
   const url = await serverWith(t, {'*': html404});
-  const fault = await failure(t, new DaemonClient(url).post('/hearsay/v1/stop', {model: 'm'}, stoppedSchema));
+  const fault = await failure(t, new DaemonClient(url).post('/hearsay/v1/stop', {model: 'm'}, engineOutcomesSchema));
   t.is(exitCodeOf(fault.code), 4);
   t.regex(fault.message, /not hearsay \(HTTP 404, text\/html\)/u);
   t.true(fault.message.includes(url));
@@ -68,7 +69,7 @@ test('R72: an HTML 404 of another server is no hearsay, and not a missing model'
 
 test('R72: nor is a JSON 404 in the form of llama-server', async t => {
   const url = await serverWith(t, {'*': json(404, {error: {code: 404, message: 'File Not Found'}})});
-  const fault = await failure(t, new DaemonClient(url).post('/hearsay/v1/stop', {model: 'm'}, stoppedSchema));
+  const fault = await failure(t, new DaemonClient(url).post('/hearsay/v1/stop', {model: 'm'}, engineOutcomesSchema));
   t.is(exitCodeOf(fault.code), 4);
 });
 

@@ -12,24 +12,18 @@ export interface Answered<T> {
   readonly report: T;
 }
 
-interface Init {
-  readonly method: 'GET' | 'POST';
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string;
-}
-
 /**
  * Speaks to the admin API of the daemon at a URL. Faults: PEER_FAILED when no hearsay is there, else what it
  * answered.
  */
 export class DaemonClient {
   readonly #url: string;
-  readonly #key: string | undefined;
+  readonly #headers: Readonly<Record<string, string>>;
 
-  /** `key`: the secret of a key with the right `admin`, for a daemon that wants one. */
+  /** The key is for a daemon that wants one. */
   constructor(url: string, key?: string) {
     this.#url = url;
-    this.#key = key;
+    this.#headers = key === undefined ? {} : {authorization: `Bearer ${key}`};
   }
 
   async list<T>(path: string, schema: z.ZodType<T>): Promise<Answered<T>> {
@@ -38,11 +32,10 @@ export class DaemonClient {
 
   /** As `list`, but sends a JSON body. */
   async post<T>(path: string, body: unknown, schema: z.ZodType<T>): Promise<Answered<T>> {
-    const headers = {'content-type': 'application/json'};
-    return this.#ask(path, schema, {method: 'POST', headers, body: JSON.stringify(body)}, answerMsMax.stop);
+    return this.#ask(path, schema, {method: 'POST', body: JSON.stringify(body)}, answerMsMax.stop);
   }
 
-  async #ask<T>(path: string, schema: z.ZodType<T>, init: Init, limitMs: number): Promise<Answered<T>> {
+  async #ask<T>(path: string, schema: z.ZodType<T>, init: RequestInit, limitMs: number): Promise<Answered<T>> {
     const {status, contentType, text} = await this.#fetch(path, init, limitMs);
     const json = parseJson(text);
     const parsed = schema.safeParse(json);
@@ -62,13 +55,15 @@ export class DaemonClient {
 
   async #fetch(
     path: string,
-    init: Init,
+    init: RequestInit,
     limitMs: number,
   ): Promise<{readonly status: number; readonly contentType: string; readonly text: string}> {
     try {
-      const headers = {...this.#keyHeader(), ...init.headers};
-      const signal = AbortSignal.timeout(limitMs);
-      const response = await fetch(`${this.#url}${path}`, {...init, headers, signal});
+      const response = await fetch(`${this.#url}${path}`, {
+        ...init,
+        headers: {...this.#headers, ...(init.body === undefined ? {} : {'content-type': 'application/json'})},
+        signal: AbortSignal.timeout(limitMs),
+      });
       const contentType = response.headers.get('content-type') ?? 'no content type';
       return {status: response.status, contentType, text: await response.text()};
     } catch (cause) {
@@ -79,10 +74,6 @@ export class DaemonClient {
       const message = `cannot reach a daemon at ${this.#url} (${why}); start one with: hearsay serve`;
       throw new Fault('PEER_FAILED', message, {cause});
     }
-  }
-
-  #keyHeader(): Readonly<Record<string, string>> {
-    return this.#key === undefined ? {} : {authorization: `Bearer ${this.#key}`};
   }
 
   #foreign(status: number, contentType: string): Fault {

@@ -72,6 +72,8 @@ export const enginesSchema: z.ZodType<{readonly engines: readonly EngineReport[]
       busy: z.number(),
       queued: z.number(),
       failure: absent(z.string()),
+      loadedShare: absent(z.number()),
+      loadingSecondsLeft: absent(z.number()),
     }),
   ),
 });
@@ -97,8 +99,6 @@ export const modelsSchema: z.ZodType<{readonly models: readonly ModelReport[]}> 
     }),
   ),
 });
-
-export const stoppedSchema: z.ZodType<{readonly stopped: boolean}> = z.object({stopped: z.boolean()});
 
 /** The error body of the gateway. */
 export const problemSchema: z.ZodType<{readonly error: {readonly message: string}}> = z.object({

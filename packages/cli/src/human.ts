@@ -29,6 +29,13 @@ export function formatSpan(seconds: number): string {
   return count(seconds / 86_400, 'day');
 }
 
+/** `loading 40%, about 12 seconds left`, as far as that is known. */
+export function loadingText(share: number | undefined, secondsLeft: number | undefined): string {
+  const percent = share === undefined || share === 0 ? '' : ` ${Math.floor(share * 100)}%`;
+  const left = secondsLeft === undefined || secondsLeft < 1 ? '' : `, about ${formatSpan(Math.ceil(secondsLeft))} left`;
+  return `loading${percent}${left}`;
+}
+
 function count(amount: number, unit: string): string {
   const whole = Math.floor(amount);
   return `${whole} ${unit}${whole === 1 ? '' : 's'}`;

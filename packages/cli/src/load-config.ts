@@ -33,7 +33,13 @@ export async function loadConfig(request: ConfigRequest): Promise<Config> {
     settingsOfVariables(variables, workingFolder),
     ...(await settingsOfFile(file, {mayBeMissing: named === undefined})),
   ];
-  return toConfig(sources, {home, machine: machineName(), dataFolder: folders.data});
+  return toConfig(sources, {
+    home,
+    machine: machineName(),
+    dataFolder: folders.data,
+    variables,
+    platform: process.platform,
+  });
 }
 
 async function settingsOfFile(file: string, options: {readonly mayBeMissing: boolean}): Promise<SettingsSource[]> {

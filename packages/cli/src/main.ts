@@ -4,13 +4,16 @@ import {describeError, Fault} from '@hearsay/core';
 import {z} from 'zod';
 import {exitCodeOf, exitCodes} from './exit-codes.ts';
 import {makeProgram} from './program.ts';
-import {systemVariables} from './system.ts';
+import {systemClock, systemVariables} from './system.ts';
 import {processTerminal} from './terminal.ts';
 
 /** The command line: runs what the arguments say and ends the process with the exit code of `exit-codes.ts`. */
 
 const packageFile = new URL('../package.json', import.meta.url);
 const {version} = z.object({version: z.string()}).parse(JSON.parse(readFileSync(packageFile, 'utf8')));
+
+/** Any other call to a file is over much sooner. */
+const fileCallsMsMax = 1000;
 
 const terminal = processTerminal();
 
@@ -24,7 +27,17 @@ try {
 } catch (error) {
   exitCode = explain(error);
 }
+await endFileCalls();
 process.exit(exitCode);
+
+/** A call to a drive that is away never returns, and Node would wait for it at its end: only a kill gets past that. */
+async function endFileCalls(): Promise<void> {
+  const endMs = systemClock.monotonicMs() + fileCallsMsMax;
+  while (process.getActiveResourcesInfo().includes('FSReqPromise')) {
+    if (systemClock.monotonicMs() > endMs) process.kill(process.pid, 'SIGKILL');
+    await systemClock.sleep(20);
+  }
+}
 
 function explain(error: unknown): number {
   // Commander has said it already.

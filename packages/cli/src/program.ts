@@ -3,14 +3,15 @@ import {Command, Option} from 'commander';
 import {Fault} from '@hearsay/core';
 import {z} from 'zod';
 import {parseListen} from './addresses.ts';
+import {addControl} from './control-program.ts';
 import {DaemonClient} from './daemon-client.ts';
 import {addJournalCommands} from './journal-program.ts';
+import {addKeyCommands} from './key-program.ts';
+import {addOperatorCommands} from './operator-program.ts';
 import {standardFolders} from './folders.ts';
 import type {Config} from './config.ts';
 import {loadConfig} from './load-config.ts';
-import {addKeyCommands} from './key-program.ts';
-import {addOperatorCommands} from './operator-program.ts';
-import {daemonUrl, showEngines, showModels, showNodes, showStatus, stopModel} from './query-commands.ts';
+import {daemonUrl, showEngines, showModels, showNodes, showStatus} from './query-commands.ts';
 import type {Query} from './query-commands.ts';
 import type {RawSettings} from './settings.ts';
 import type {Variables} from './system.ts';
@@ -105,11 +106,14 @@ function addQueries(program: Command, deps: ProgramDeps): void {
     if (name === 'models') command.alias('ls');
     command.action(async () => run(await queryFor(command, deps)));
   }
-  const stop = program.command('stop').description('unload a model').argument('<model>').addOption(host);
-  stop.action(async (model: string) => stopModel(model, await queryFor(stop, deps)));
   addJournalCommands(program, host, command => queryFor(command, deps));
   addOperatorCommands(program, host, command => queryFor(command, deps));
   addKeyCommands(program, host, command => queryFor(command, deps));
+  addControl(
+    program,
+    () => host,
+    command => queryFor(command, deps),
+  );
 }
 
 function addEngine(program: Command, deps: ProgramDeps): void {
@@ -139,8 +143,14 @@ function addEngine(program: Command, deps: ProgramDeps): void {
 
 async function queryFor(command: Command, deps: ProgramDeps): Promise<Query> {
   const {host, json = false} = queryFlags.parse(command.opts());
-  const url = await daemonUrl(host, deps.variables, async () => (await load(deps, {}, undefined)).dataFolder);
-  return {client: new DaemonClient(url, deps.variables['HEARSAY_KEY'] || undefined), terminal: deps.terminal, json};
+  let keys: readonly string[] = [];
+  const url = await daemonUrl(host, deps.variables, async () => {
+    const {dataFolder, gateway} = await load(deps, {}, undefined);
+    ({keys} = gateway); // only for the daemon of this very config: no other is told them
+    return dataFolder;
+  });
+  const client = new DaemonClient(url, deps.variables['HEARSAY_KEY'] || keys[0]);
+  return {client, terminal: deps.terminal, json};
 }
 
 function load({variables}: ProgramDeps, flags: RawSettings, file: string | undefined): Promise<Config> {

@@ -1,21 +1,10 @@
-import {Fault} from '@hearsay/core';
-import type {EngineReport} from '@hearsay/core';
 import {parseDaemonUrl} from './addresses.ts';
 import {DaemonClient} from './daemon-client.ts';
 import type {Answered} from './daemon-client.ts';
-import {enginesSchema, modelsSchema, nodesSchema, statusSchema, stoppedSchema} from './daemon-reports.ts';
+import {enginesSchema, modelsSchema, nodesSchema, statusSchema} from './daemon-reports.ts';
 import {readRunningDaemon} from './running-daemon.ts';
 import type {Variables} from './system.ts';
-import {
-  engineNotes,
-  engineTable,
-  modelNotes,
-  modelTable,
-  nodeNotes,
-  nodeTable,
-  printable,
-  statusText,
-} from './tables.ts';
+import {engineNotes, engineTable, modelNotes, modelTable, nodeNotes, nodeTable, statusText} from './tables.ts';
 import type {Terminal} from './terminal.ts';
 
 /** The commands that ask a running daemon. */
@@ -56,21 +45,6 @@ export async function showEngines(query: Query): Promise<void> {
 export async function showModels(query: Query): Promise<void> {
   const answer = await query.client.list('/hearsay/v1/models', modelsSchema);
   show(query, answer, modelTable(answer.report.models), modelNotes(answer.report.models));
-}
-
-/** Says nothing when it worked (S57). */
-export async function stopModel(model: string, {client}: Omit<Query, 'json'>): Promise<void> {
-  const {report} = await client.post('/hearsay/v1/stop', {model}, stoppedSchema);
-  if (report.stopped) return;
-  const {engines} = (await client.list('/hearsay/v1/engines', enginesSchema)).report;
-  const elsewhere = engines.find(engine => engine.node !== 'local' && isNamed(engine, model));
-  const where =
-    elsewhere === undefined ? '; see: hearsay ps' : `, only on ${printable(elsewhere.nodeName)}: stop it there`;
-  throw new Fault('MODEL_NOT_FOUND', `no model ${model} is loaded on this node${where}`);
-}
-
-function isNamed(engine: EngineReport, model: string): boolean {
-  return engine.name.toLowerCase() === model.toLowerCase() || engine.digest === model;
 }
 
 function show({terminal, json}: Query, answer: Answered<unknown>, text: string, notes = ''): void {

@@ -1,9 +1,10 @@
 import {join} from 'node:path';
 import {networkInterfaces} from 'node:os';
 import {joinCluster, startJournal} from '@hearsay/cluster';
+import {Fault} from '@hearsay/core';
 import type {Cluster, EngineHost, Environment, Mesh, StatusReport} from '@hearsay/core';
-import {startEngineHost} from '@hearsay/engine';
-import type {Engine} from '@hearsay/engine';
+import {knownArchitectures, startEngineHost, startExternalEngines} from '@hearsay/engine';
+import type {Engine, ExternalEngineConfig} from '@hearsay/engine';
 import {startGateway, startKeyRing} from '@hearsay/gateway';
 import {startMesh} from '@hearsay/mesh';
 import {demoModelPath, startModelStore} from '@hearsay/models';
@@ -11,6 +12,7 @@ import {defaultMeshPort} from './addresses.ts';
 import {banner} from './banner.ts';
 import type {Config} from './config.ts';
 import {fileStore} from './file-store.ts';
+import type {ExternalServer} from './external-servers.ts';
 import {lockDataFolder} from './lock-data-folder.ts';
 import {nextBoot} from './next-boot.ts';
 import {privateSubnets} from './private-subnets.ts';
@@ -44,31 +46,37 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
   await using stack = new AsyncDisposableStack();
   const lock = stack.use(await lockDataFolder(config.dataFolder));
   const boot = await nextBoot(config.dataFolder, clock);
-  const models = stack.use(
+  const wish = {...options, path: config.engine.path, searchPath: options.variables['PATH'] ?? ''};
+  const engine = await provideEngine(wish, deps, stop);
+  const ownModels = stack.use(
     await startModelStore(
       {
         folders: config.models.folders,
+        stores: config.models.stores,
         digestCacheFile: inData('digests.json'),
+        knowsArchitecture: typeof engine === 'string' ? undefined : knownArchitectures(engine.command),
         demoModel: config.models.demo ? demoModelPath : undefined,
       },
       deps,
     ),
   );
-  const wish = {...options, path: config.engine.path, searchPath: options.variables['PATH'] ?? ''};
-  const engine = await provideEngine(wish, deps, stop);
-  const {path: _, ...engineConfig} = config.engine;
-  const engines = stack.use(
+  const {path: _, preload, remoteControl, ...engineConfig} = config.engine;
+  const ownEngines = stack.use(
     await startEngineHost(
       {
         ...engineConfig,
         engine: describedEngine(engine),
         runFolder: inData('run'),
+        loadTimesFile: inData('load-times.json'),
         cacheRamMiB: 0,
         environment: options.variables,
       },
       deps,
     ),
   );
+  const external = config.externalEngines.map(server => withKey(server, options.variables));
+  const own = {engines: ownEngines, models: ownModels};
+  const {engines, models} = stack.use(await startExternalEngines(external, own, deps));
   const mesh = stack.use(
     await startMesh(
       {
@@ -86,7 +94,16 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
   const journal = stack.use(startJournal({...config.journal, file: inData('journal.db')}, deps));
   const cluster = stack.use(
     await joinCluster(
-      {nodeName: config.name, version, boot, workloads: config.workloads, policy: config.routing.policy},
+      {
+        nodeName: config.name,
+        version,
+        boot,
+        aliases: new Map(Object.entries(config.models.aliases)),
+        preload,
+        takesWishes: remoteControl,
+        workloads: config.workloads,
+        policy: config.routing.policy,
+      },
       {...deps, mesh, engines, models, journal, operatorStore: fileStore(inData('operator.json'))},
     ),
   );
@@ -98,7 +115,12 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
     uptimeSeconds: (clock.monotonicMs() - startedAtMs) / 1000,
   });
   const keys = await startKeyRing(fileStore(inData('keys.json')), deps);
-  const gateway = stack.use(await startGateway(config.gateway, {...deps, cluster, status, keys}));
+  const gateway = stack.use(
+    await startGateway(
+      {...config.gateway, contextTokens: config.engine.contextMax, presetsFile: inData('names.json')},
+      {...deps, cluster, status, keyRing: keys},
+    ),
+  );
   await lock.publish(gateway.url);
 
   const openTo = privateSubnets(networkInterfaces());
@@ -112,6 +134,13 @@ function describedEngine(engine: Engine | string) {
   const {command, leadingArguments, source, version} = engine;
   const description = `${version === undefined ? command : `llama-server ${version}`} (${describeSource[source]})`;
   return {command, leadingArguments, description};
+}
+
+/** The key itself stands in no file. */
+function withKey({keyVariable, ...server}: ExternalServer, variables: Variables): ExternalEngineConfig {
+  const apiKey = keyVariable === undefined ? undefined : variables[keyVariable];
+  if (keyVariable === undefined || apiKey) return {...server, apiKey};
+  throw new Fault('BAD_CONFIG', `the external engine ${server.name} needs its key in the variable ${keyVariable}`);
 }
 
 const describeSource: Readonly<Record<Engine['source'], string>> = {

@@ -125,7 +125,7 @@ toy         0123456789ab    4.1 GB    -         32768      stored, demo        l
   );
   t.is(
     modelNotes(rows),
-    'twin: other nodes have a different model of this name; ask for it by its id or by name@node\n' +
+    'twin: there are different models of this name; the name alone means this one here; always ask for it as twin@sha256:0123456789ab\n' +
       'half: shard 2 of 2 is missing\n',
   );
 });
@@ -155,4 +155,18 @@ aaa     bm5akpqu    192.168.1.5:4328    alive    direct    1.2 ms    -          
 test('text of other machines cannot steer the terminal', t => {
   t.is(printable('\u001B]0;owned\u0007 a\nb \u202Ec'), '?]0;owned? a?b ?c');
   t.false(nodeTable([node({name: '\u001B[2J'})]).includes('\u001B'));
+});
+
+test('R69: of two models with one name, each tells how to ask for it, and one that the name alone means it', t => {
+  const [a, b] = [toDigest(`sha256:${'a'.repeat(64)}`), toDigest(`sha256:${'b'.repeat(64)}`)];
+  const nodes = [{id: there, name: 'spark', local: false}];
+  const text = modelNotes([
+    model({name: 'twin', conflict: true, digest: a}),
+    model({name: 'twin', conflict: true, digest: b, nodes}),
+    model({name: 'other'}),
+  ]);
+  const lines = text.trimEnd().split('\n');
+  t.is(lines.length, 2);
+  t.regex(lines[0] ?? '', /^twin: .* alone means this one here; .* as twin@sha256:aaaaaaaaaaaa$/u);
+  t.regex(lines[1] ?? '', /^twin: .* alone means the other one here; .* as twin@sha256:bbbbbbbbbbbb$/u);
 });

@@ -1,6 +1,6 @@
 import type {EngineReport, ModelReport, NodeReport, StatusReport} from '@hearsay/core';
-import {isProven, shortDigest, shortNode} from '@hearsay/core';
-import {formatAgo, formatBytes, formatFromNow, formatSpan} from './human.ts';
+import {isProven, resolveModel, shortDigest, shortNode, toNamedModel} from '@hearsay/core';
+import {formatAgo, formatBytes, formatFromNow, formatSpan, loadingText} from './human.ts';
 
 /** Reports as text for people: upper-case headers, four spaces between columns, no borders. All are pure. */
 
@@ -93,15 +93,25 @@ export function engineNotes(engines: readonly EngineReport[]): string {
     ...[...new Map(engines.map(engine => [engine.nodeId, engine])).values()].map(
       ({nodeName, nodeState}): readonly [string, string | undefined] => [
         nodeName,
-        nodeState === 'alive' ? undefined : `${nodeState}, takes no new requests`,
+        nodeState === undefined || nodeState === 'alive' ? undefined : `${nodeState}, takes no new requests`,
       ],
     ),
   ]);
 }
 
 export function modelNotes(models: readonly ModelReport[]): string {
-  const conflict = 'other nodes have a different model of this name; ask for it by its id or by name@node';
-  return notes(models.map(model => [model.name, model.problem ?? (model.conflict ? conflict : undefined)]));
+  const known = models.filter(({problem}) => problem === undefined);
+  return notes(models.map(model => [model.name, model.problem ?? describeConflict(model, known)]));
+}
+
+/** One name for different bytes (law 6): how to ask for this one, and whether the name alone does. */
+function describeConflict(model: ModelReport, known: readonly ModelReport[]): string | undefined {
+  if (!model.conflict) return undefined;
+  const alike = known.filter(({conflict}) => conflict).map(toNamedModel);
+  const meant = resolveModel(model.name, alike);
+  const isMeant = meant.kind === 'found' && meant.digests.includes(model.digest);
+  const alone = isMeant ? 'the name alone means this one here; always' : 'the name alone means the other one here;';
+  return `there are different models of this name; ${alone} ask for it as ${model.name}@${model.digest.slice(0, 19)}`;
 }
 
 export function nodeNotes(nodes: readonly NodeReport[]): string {
@@ -143,6 +153,7 @@ export function textTable<Row>(rows: readonly Row[], columns: readonly Column<Ro
 }
 
 function started(engine: EngineReport): string {
+  if (engine.state === 'loading') return loadingText(engine.loadedShare, engine.loadingSecondsLeft);
   if (engine.state !== 'ready') return engine.state;
   return engine.startedSecondsAgo === undefined ? '-' : formatAgo(engine.startedSecondsAgo);
 }

@@ -63,14 +63,20 @@ export function startAnnouncer(config: ClusterConfig, deps: ClusterDeps, telling
   let measured: {memory: Beat['memory']; atMs: number} | undefined;
   let timer: Disposable | undefined;
   let announcedAtMs = -Infinity;
+  let isLeftOutTold = false;
   let announcing: Promise<void> = Promise.resolve();
 
   function currentInventory(): {bytes: Uint8Array; digest: string} {
     if (!inventory) {
-      const bytes = encodeInventory({models: models.list().filter(({problem}) => problem === undefined)});
+      const bytes = encodeInventory({models: models.list().filter(({problem}) => problem === undefined)}, noteLeftOut);
       inventory = {bytes, digest: inventoryDigest(bytes)};
     }
     return inventory;
+  }
+
+  function noteLeftOut(count: number): void {
+    if (!isLeftOutTold) log('warn', 'this node has more models than one may tell others of', {leftOut: count});
+    isLeftOutTold = true;
   }
 
   function memory(): Beat['memory'] {

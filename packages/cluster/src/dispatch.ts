@@ -172,7 +172,7 @@ class Search {
   }
 
   #workRequest(node: Ranked, force: boolean): WorkRequest {
-    const {id, endpoint, needs, policy, body, traceparent, caller} = this.#request;
+    const {id, endpoint, needs, policy, body, contentType, traceparent, keepAliveMs, caller} = this.#request;
     return {
       request: id,
       attempt: this.#attempt,
@@ -183,10 +183,12 @@ class Search {
       policy,
       deadlineMs: undefined,
       bodyBytes: body.length,
+      contentType,
       waitEstimateMs: node.waitMs,
       force,
       traceparent,
       caller,
+      ...(keepAliveMs === undefined ? {} : {keepAliveMs}),
     };
   }
 
@@ -251,6 +253,12 @@ class Search {
       const message = `the key ${this.#request.caller?.name ?? ''} lacks a right that this request needs: ${right}`;
       return new Fault('FORBIDDEN', message, {details: {right, retryable: false}});
     }
+    if (others.some(isUnable) && others.every(each => isUnable(each) || each.exclusion === 'artifact')) {
+      const {model, needs} = this.#request;
+      return new Fault('BAD_REQUEST', `${model || 'the model'} cannot do this: it lacks ${needs.join(' or ')}`, {
+        details,
+      });
+    }
     const {placement} = this.#request.policy;
     const what = placement.kind === 'pin' ? `pinned to ${placement.nodes.join(' or ')}, and it` : 'no node';
     const not = placement.kind === 'pin' ? 'cannot' : 'can';
@@ -262,6 +270,11 @@ class Search {
 function isForbidden(nodes: readonly Ranked[]): boolean {
   const others = nodes.filter(({exclusion}) => exclusion !== 'policy' && exclusion !== 'artifact');
   return others.length > 0 && others.every(({exclusion}) => exclusion === 'not authorized');
+}
+
+/** Has the model, which is no model for this: asking again cannot help. */
+function isUnable({exclusion}: Ranked): boolean {
+  return exclusion === 'capability';
 }
 
 /** The message of an OpenAI-style error body. */

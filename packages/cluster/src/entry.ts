@@ -8,7 +8,9 @@ import {
   outcomeOf,
   planRequest,
   readUsage,
+  toNamedModel,
 } from '@hearsay/core';
+import type {Aliases} from '@hearsay/core';
 import type {
   Answer,
   ClientRequest,
@@ -37,6 +39,8 @@ export interface EntryConfig {
   readonly workloads: readonly Workload[];
   /** What holds for requests for which nobody wishes anything else. */
   readonly policy: Policy | undefined;
+  /** What this node calls models, and what is meant. */
+  readonly aliases?: Aliases;
 }
 
 export interface EntryDeps {
@@ -45,16 +49,19 @@ export interface EntryDeps {
   readonly announcer: Announcer;
   readonly operator: OperatorKeeper;
   readonly worker: DispatchDeps['worker'];
+  readonly aliases: Aliases;
 }
 
 /** What this node does for its own clients: from a name to a node that runs it. */
 export interface Entry extends Pick<Cluster, 'dispatch' | 'route' | 'inFlight'> {
   /** What is meant by a name at this node. Throws MODEL_NOT_FOUND and says what is close. */
-  readonly resolve: (asked: string) => Plan;
+  readonly find: (asked: string, signal: AbortSignal) => Promise<Plan>;
+  /** Every node, the best for any request for one of these first. */
+  readonly rank: (digests: Plan['digests']) => readonly Ranked[];
 }
 
 export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
-  const {announcer, keeper, operator, worker, deps} = entry;
+  const {aliases, announcer, keeper, operator, worker, deps} = entry;
   const {clock, journal, log, mesh, random} = deps;
   const startedAtMs = clock.monotonicMs();
   let inFlight = 0;
@@ -73,11 +80,12 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
   function planFor(asking: Wanted): PlanResult {
     const {model: asked, needs, wish, caller} = asking;
     const {workloads, policy} = config;
-    return planRequest({asked, needs, wish, caller, models: known(), workloads, operator: operator.state(), policy});
+    const here = {models: known(), aliases, workloads, operator: operator.state(), policy};
+    return planRequest({asked, needs, wish, caller, ...here});
   }
 
   /** Waits a little for peers while this node is young, for they may know the name. */
-  async function settledPlan(asking: Asking, signal: AbortSignal): Promise<Plan> {
+  async function settledPlan(asking: Wanted, signal: AbortSignal): Promise<Plan> {
     for (;;) {
       const settlesInMs = startedAtMs + settlingMs - clock.monotonicMs();
       const plan = planFor(asking);
@@ -88,7 +96,11 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
     }
   }
 
-  function factsFor(asking: Pick<Asking, 'id' | 'caller'>, plan: Plan, tried: Tried): DecisionFacts {
+  function factsFor(
+    asking: Pick<Asking, 'id' | 'caller'>,
+    plan: Pick<Plan, 'needs' | 'policy'>,
+    tried: Tried,
+  ): DecisionFacts {
     const {needs, policy} = plan;
     const allowedNodes = asking.caller?.rights.nodes;
     const question = {
@@ -149,12 +161,6 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
     return {run: {...facts, node: node.node, nodeName: node.name, digest}, status, contentType, body};
   }
 
-  function resolve(asked: string): Plan {
-    const plan = planFor({model: asked, needs: [], wish: undefined, caller: undefined});
-    if (plan.kind === 'plan') return plan;
-    throw notFound(asked, plan);
-  }
-
   return {
     async dispatch(request, signal) {
       inFlight += 1;
@@ -170,7 +176,12 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
       }
     },
     inFlight: () => inFlight,
-    resolve,
+    find: async (model, signal) => settledPlan({model, needs: [], wish: undefined, caller: undefined}, signal),
+    rank(digests) {
+      const anything = {needs: [], policy: automatic};
+      const nobody = {digests, nodes: new Set<never>()};
+      return decide(factsFor({id: newRequestId(random), caller: undefined}, anything, nobody));
+    },
     route({model: asked, needs, policy, promptBytes}) {
       const wish: PolicyWish | undefined = policy && {from: 'header', policy};
       const plan = planFor({model: asked, needs, wish, caller: undefined});
@@ -209,17 +220,10 @@ function arrivalOf({model, endpoint, policy, body, caller}: ClientRequest): Requ
 function heldModels(reports: readonly ModelReport[]): readonly HeldModel[] {
   return reports
     .filter(({problem}) => problem === undefined)
-    .map(({digest, names, name, demo, nodes, quant, capabilities, contextMax}) => ({
-      digest,
-      names: [name, ...names.filter(other => other !== name)],
-      demo,
-      local: nodes.some(node => node.local),
-      holders: nodes.length,
-      nodes,
-      quant,
-      capabilities,
-      contextMax,
-    }));
+    .map(report => {
+      const {nodes, quant, capabilities, contextMax} = report;
+      return {...toNamedModel(report), nodes, quant, capabilities, contextMax};
+    });
 }
 
 function notFound(asked: string, plan: Exclude<PlanResult, Plan>): Fault {

@@ -1,6 +1,18 @@
 import {whyReport} from '@hearsay/core';
-import type {Cluster, EngineHost, Environment, Journal, Mesh, ModelStore, TextStore} from '@hearsay/core';
+import type {
+  Cluster,
+  ControlCommand,
+  ControlOutcome,
+  EngineHost,
+  Environment,
+  Journal,
+  Mesh,
+  ModelStore,
+  TextStore,
+} from '@hearsay/core';
 import {startAnnouncer} from './announcer.ts';
+import {controlHere} from './control-here.ts';
+import {controlMesh} from './control-mesh.ts';
 import type {DispatchDeps} from './dispatch.ts';
 import {makeEntry} from './entry.ts';
 import type {EntryConfig} from './entry.ts';
@@ -10,6 +22,7 @@ import {keepOperator} from './keep-operator.ts';
 import {localWorker} from './local-worker.ts';
 import {reportEngines, reportModels, reportNodes} from './reports.ts';
 import {servePeers} from './serve-peer.ts';
+import {startPreload} from './start-preload.ts';
 import {startViewKeeper} from './view-keeper.ts';
 
 export interface ClusterConfig extends EntryConfig {
@@ -18,6 +31,10 @@ export interface ClusterConfig extends EntryConfig {
   readonly version: string;
   /** Greater than at every start before; kept beside the node's key. */
   readonly boot: number;
+  /** Models that this node loads at its start and keeps. */
+  readonly preload?: readonly string[];
+  /** Whether other nodes may load and stop models here and read the logs of engines; default true. */
+  readonly takesWishes?: boolean;
 }
 
 export interface ClusterDeps extends Environment {
@@ -51,6 +68,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     judge: keeper.judge,
     newest: () => [...[announcer.last()].filter(own => own !== undefined), ...keeper.held()],
     inventory: announcer.inventory,
+    ...(config.takesWishes === false ? {} : {control: async request => controlHere(request, deps)}),
     offer: journalServing(servePeers(local, announcer.fresh), {
       node: mesh.self,
       nodeName,
@@ -63,7 +81,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     },
   });
 
-  const reportDeps = {keeper, announcer, deps};
+  const reportDeps = {keeper, announcer, deps, aliases: config.aliases ?? new Map<string, string>()};
   const worker: DispatchDeps['worker'] = node => (node === mesh.self ? local : mesh.worker(node));
   const entry = makeEntry(config, {...reportDeps, operator, worker});
 
@@ -77,6 +95,12 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
   }
   const watch = engines.onChange(unloadIdle);
 
+  async function control(command: ControlCommand, signal: AbortSignal): Promise<readonly ControlOutcome[]> {
+    const {digests} = await entry.find(command.model, signal);
+    return controlMesh(command, digests, {...deps, rank: entry.rank}, signal);
+  }
+  const preload = startPreload(config.preload ?? [], deps);
+
   return {
     dispatch: entry.dispatch,
     route: entry.route,
@@ -84,13 +108,11 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     models: () => reportModels(reportDeps, false),
     engines: () => reportEngines(reportDeps),
     nodes: () => reportNodes(reportDeps),
-    async stop(name) {
-      const {digests} = entry.resolve(name);
-      const running = engines.engines().find(({model}) => digests.includes(model.digest));
-      if (!running) return false;
-      await engines.stop(running.key);
-      return true;
+    async stop(model) {
+      const outcomes = await control({kind: 'stop', model, node: undefined}, new AbortController().signal);
+      return outcomes.some(({answer}) => answer.kind === 'engine' && answer.engine !== undefined);
     },
+    control,
     requests: query => journal.requests(query),
     why(id) {
       const journaled = journal.find(id);
@@ -99,6 +121,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     operator: operator.state,
     operate: operator.change,
     async [Symbol.asyncDispose]() {
+      preload[Symbol.dispose]();
       watch[Symbol.dispose]();
       await announcer[Symbol.asyncDispose]();
       keeper[Symbol.dispose]();

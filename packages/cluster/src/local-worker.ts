@@ -10,13 +10,14 @@ export function localWorker(node: NodeId, models: ModelStore, engines: EngineHos
       const missing = request.needs.find(need => !model.capabilities.includes(need));
       if (missing) return {kind: 'refused', code: 'capability', message: `${model.names[0]} cannot do ${missing}`};
 
-      const reservation = engines.reserve(model, {force: request.force});
+      const reservation = engines.reserve(model, {force: request.force, keepAliveMs: request.keepAliveMs});
       if (reservation.kind !== 'accepted') return reservation;
+      const {endpoint, contentType} = request;
       const lease: Lease = {
         kind: 'accepted',
         digest: model.digest,
         record: undefined,
-        run: async (body, signal) => reservation.run({endpoint: request.endpoint, body}, signal),
+        run: async (body, signal) => reservation.run({endpoint, contentType, body}, signal),
         [Symbol.asyncDispose]: async () => reservation[Symbol.asyncDispose](),
       };
       return lease;

@@ -1,6 +1,7 @@
 /** What people and clients are told of the mesh: read-only pictures of this node and of what it has heard. */
-import {isAlive, shortNode, withoutDemo} from '@hearsay/core';
+import {isAlive, isProven, resolveModel, shortNode, toNamedModel, withoutDemo} from '@hearsay/core';
 import type {
+  Aliases,
   Digest,
   EngineBeat,
   EngineReport,
@@ -20,6 +21,7 @@ export interface ReportDeps {
   readonly keeper: ViewKeeper;
   readonly announcer: Announcer;
   readonly deps: ClusterDeps;
+  readonly aliases: Aliases;
 }
 
 interface Holding {
@@ -39,18 +41,19 @@ export function reportModels(reportDeps: ReportDeps, withDemo: boolean): readonl
     ),
   );
   const byDigest = Map.groupBy([...own, ...others], ({model}) => model.digest);
-  const usable = [...byDigest.values()].map(holdings => describeModel(holdings, deps.models.list()));
+  const stored = new Map(deps.models.list().map(model => [model.digest, model]));
+  const usable = [...byDigest.values()].map(holdings => describeModel(holdings, stored));
   const offered = withDemo ? usable : withoutDemo(usable);
   const broken = deps.models
     .list()
     .filter(({problem}) => problem !== undefined)
     .map(describeBroken);
-  const reports = [...markConflicts(offered), ...broken];
+  const reports = [...withAliases(markConflicts(offered), reportDeps.aliases), ...broken];
   return reports.toSorted((a, b) => a.name.localeCompare(b.name) || (a.digest < b.digest ? -1 : 1));
 
   function describeBroken(model: StoredModel): ModelReport {
     const only = holding(beat.node, beat.name, true, model, []);
-    return {...describeModel([only], [model]), problem: model.problem};
+    return {...describeModel([only], new Map([[model.digest, model]])), problem: model.problem};
   }
 }
 
@@ -69,7 +72,7 @@ export function reportEngines(reportDeps: ReportDeps): readonly EngineReport[] {
         name: engine.model.names[0],
         digest: deps.models.list().find(({key}) => key === engine.key)?.digest ?? engine.model.digest,
         sizeBytes: engine.model.sizeBytes,
-        processor: 'llama-server',
+        processor: engine.processor ?? 'llama-server',
         context: engine.context,
         state: engine.state === 'starting' ? 'loading' : engine.state,
         startedSecondsAgo: readySinceWallMs === undefined ? undefined : (wallMs - readySinceWallMs) / 1000,
@@ -82,6 +85,8 @@ export function reportEngines(reportDeps: ReportDeps): readonly EngineReport[] {
         busy: engine.busy,
         queued: engine.queued,
         failure: engine.failure,
+        loadedShare: engine.loading?.share,
+        loadingSecondsLeft: engine.loading && engine.loading.remainingMs / 1000,
       };
     });
   const others = askable(reportDeps).flatMap(known =>
@@ -109,6 +114,7 @@ export function reportEngines(reportDeps: ReportDeps): readonly EngineReport[] {
       busy: engine.busy,
       queued: engine.queued,
       failure: undefined,
+      loadingSecondsLeft: engine.readiness === 'loading' ? engine.waitMs / 1000 : undefined,
     };
   }
 }
@@ -165,7 +171,7 @@ export function reportNodes(reportDeps: ReportDeps): readonly NodeReport[] {
   return [self, ...[...heard, ...seen].toSorted((a, b) => a.name.localeCompare(b.name) || (a.id < b.id ? -1 : 1))];
 }
 
-function stateOf({draining, paused}: NodeFlags): EngineReport['nodeState'] {
+function stateOf({draining, paused}: NodeFlags): 'alive' | 'draining' | 'paused' {
   if (draining) return 'draining';
   return paused ? 'paused' : 'alive';
 }
@@ -183,7 +189,7 @@ function holding(id: NodeId, name: string, local: boolean, model: ModelFacts, en
 }
 
 /** All holdings are of one digest; this node's own names come first. */
-function describeModel(holdings: readonly Holding[], stored: readonly StoredModel[]): ModelReport {
+function describeModel(holdings: readonly Holding[], stored: ReadonlyMap<Digest, StoredModel>): ModelReport {
   const [first] = holdings;
   if (!first) throw new TypeError('a model without a holder');
   const {digest, sizeBytes, architecture, quant, parameters, contextMax, capabilities} = first.model;
@@ -203,14 +209,31 @@ function describeModel(holdings: readonly Holding[], stored: readonly StoredMode
     conflict: false,
     demo: holdings.every(({model}) => model.demo),
     problem: undefined,
-    hashed: stored.find(model => model.digest === digest)?.hashed,
+    hashed: stored.get(digest)?.hashed,
   };
 }
 
-/** One name, several digests: every one of them is marked (law 6). */
+/** Aliases are names like others, for those that enter here. One that means nothing known is left out. */
+function withAliases(reports: readonly ModelReport[], aliases: Aliases): readonly ModelReport[] {
+  const added = new Map<Digest, string[]>();
+  const named = aliases.size === 0 ? [] : reports.map(toNamedModel);
+  for (const alias of aliases.keys()) {
+    const meant = resolveModel(alias, named, aliases);
+    for (const digest of meant.kind === 'found' ? meant.digests : []) {
+      added.set(digest, [...(added.get(digest) ?? []), alias]);
+    }
+  }
+  return reports.map(report => {
+    const more = added.get(report.digest);
+    return more === undefined ? report : {...report, names: [...new Set([...report.names, ...more])]};
+  });
+}
+
+/** One name, several digests: every one of them is marked (law 6). While one is unknown, they may be the same. */
 function markConflicts(reports: readonly ModelReport[]): readonly ModelReport[] {
   const holders = new Map<string, Set<Digest>>();
   for (const {names, digest} of reports) {
+    if (!isProven(digest)) continue;
     for (const name of names) {
       const key = name.toLowerCase();
       holders.set(key, (holders.get(key) ?? new Set()).add(digest));

@@ -1,3 +1,4 @@
+import type {ControlAnswer} from './control.ts';
 import type {Digest, NodeId, RequestId} from './ids.ts';
 import type {Caller} from './caller.ts';
 import type {JournalQuery, RequestSummary} from './journal-port.ts';
@@ -20,9 +21,13 @@ export interface ClientRequest {
   readonly policyFrom?: 'header' | 'provider' | undefined;
   /** The application, when a key was given. */
   readonly caller?: Caller | undefined;
-  /** JSON with `stream: true`, so that a cancel frees the slot at once (facts: llama-server §2). */
+  /** With `stream: true` where the endpoint can, so that a cancel frees the slot at once (facts: llama-server §2). */
   readonly body: Uint8Array;
+  /** Of the body; JSON unless given: multipart forms go through as they are (C66). */
+  readonly contentType?: string | undefined;
   readonly traceparent: string | undefined;
+  /** How long the model stays loaded afterwards, when the client says so; see `parseKeepAlive`. */
+  readonly keepAliveMs?: number | undefined;
 }
 
 /** What ran, for response headers (S81). */
@@ -90,13 +95,16 @@ export interface EngineReport {
   readonly nodeId: NodeId;
   readonly nodeName: string;
   /** `draining` and `paused` nodes take no new requests. */
-  readonly nodeState: 'alive' | 'draining' | 'paused';
+  readonly nodeState?: 'alive' | 'draining' | 'paused' | undefined;
   /** Seconds until it is unloaded; undefined: not before somebody stops it. */
   readonly untilSeconds: number | undefined;
   readonly slots: number;
   readonly busy: number;
   readonly queued: number;
   readonly failure: string | undefined;
+  /** While it loads: share of the file that is read (0…1), where that is known, and the seconds that are left. */
+  readonly loadedShare?: number | undefined;
+  readonly loadingSecondsLeft?: number | undefined;
 }
 
 export interface NodeReport {
@@ -142,6 +150,28 @@ export interface StatusReport {
   readonly dataFolder: string;
 }
 
+/** A wish about a model's engines, by name. Without a node: of whichever nodes it concerns. */
+export type ControlCommand = {readonly model: string; readonly node: string | undefined} & (
+  | {
+      readonly kind: 'load';
+      readonly context: number | undefined;
+      readonly slots: number | undefined;
+      readonly keep: boolean;
+    }
+  | {readonly kind: 'stop'}
+  | {readonly kind: 'show'}
+  | {readonly kind: 'logs'; readonly after: number}
+);
+
+/** What one node answered to such a wish. */
+export interface ControlOutcome {
+  readonly node: NodeId;
+  readonly nodeName: string;
+  readonly local: boolean;
+  readonly digest: Digest;
+  readonly answer: ControlAnswer;
+}
+
 /** One node's part in the mesh, as its gateway uses it. */
 export interface Cluster extends AsyncDisposable {
   /**
@@ -154,7 +184,7 @@ export interface Cluster extends AsyncDisposable {
   engines(): readonly EngineReport[];
   nodes(): readonly NodeReport[];
   inFlight(): number;
-  /** Stops every engine of the model on this node; false when none runs. */
+  /** Stops every engine of the model, on whichever node; false when none ran. */
   stop(model: string): Promise<boolean>;
   /** What this node has seen of requests: those of its clients and those of peers that it served. */
   requests(query: JournalQuery): readonly RequestSummary[];
@@ -166,4 +196,9 @@ export interface Cluster extends AsyncDisposable {
   operator(): OperatorState;
   /** Changes it; resolves when the change is on disk and holds. */
   operate(change: OperatorChange): Promise<OperatorState>;
+  /**
+   * Loads, stops, shows or reads the log of a model's engines, here or on other nodes. Throws MODEL_NOT_FOUND or
+   * NO_CANDIDATE; what a node said against it is an outcome.
+   */
+  control(command: ControlCommand, signal: AbortSignal): Promise<readonly ControlOutcome[]>;
 }

@@ -4,8 +4,13 @@
  * state.
  */
 export type {Answer, ClientRequest, Cluster, EngineReport, ModelReport} from './cluster-port.ts';
+export type {ControlCommand, ControlOutcome} from './cluster-port.ts';
+export {controlBytesMax, decodeControl, decodeControlAnswer, encodeControl, encodeControlAnswer} from './control.ts';
+export {logLineLengthMax, logPageLinesMax} from './control.ts';
+export type {ControlAnswer, ControlRequest, EngineDetails, LogPage} from './control.ts';
 export type {NodeReport, RunFacts, StatusReport} from './cluster-port.ts';
-export type {EngineHost, EngineSnapshot, EngineStateName, Reservation} from './engine-port.ts';
+export type {EngineCall, EngineHost, EngineSnapshot, EngineStateName, LoadWish} from './engine-port.ts';
+export type {Reservation, ReserveOptions} from './engine-port.ts';
 export {stepEngine} from './engine-state.ts';
 export type {EngineEffect, EngineEvent, EnginePolicy, EngineState, EngineStep} from './engine-state.ts';
 export type {Clock, Environment, Log, LogLevel, Random, TextStore} from './environment.ts';
@@ -14,9 +19,10 @@ export type {FaultCode, FaultOptions} from './fault.ts';
 export {hexFrom, isDigest, isNodeId, isProven, isRequestId, newRequestId} from './ids.ts';
 export {shortDigest, shortNode, toDigest, toNodeId} from './ids.ts';
 export type {Digest, NodeId, RequestId} from './ids.ts';
+export {nextKeepAlive, parseKeepAlive} from './keep-alive.ts';
+export type {KeepAlive, KeepAliveLimits} from './keep-alive.ts';
 export * from './limits.ts';
 export type {AgedRecord, Link, Mesh, MeshHandlers, Verdict} from './mesh-port.ts';
-export type {Capability, ModelFacts, ModelStore, StoredModel} from './model.ts';
 export {allows} from './caller.ts';
 export type {Caller, Rights} from './caller.ts';
 export {addKey, callerOf, formatKeys, parseKeys, parseKeyWish, removeKey} from './key.ts';
@@ -28,6 +34,7 @@ export {changeOperator, formatOperator, idleOperator, parseOperator, rulesFor} f
 export type {OperatorChange, OperatorState, PolicyRule} from './operator.ts';
 export {automatic, choosePolicy, formatPolicy, parsePolicy} from './policy.ts';
 export type {Placement, Policy, PolicySource, PolicyWish} from './policy.ts';
+export type {Capability, ModelFacts, ModelPreset, ModelStore, StoredModel} from './model.ts';
 export {isNewer} from './record.ts';
 export type {Beat, EngineBeat, EngineReadiness, Inventory, Leave, MemoryFacts} from './record.ts';
 export type {NodeFlags, NodeRecord, SignedRecord, Stamp} from './record.ts';
@@ -53,5 +60,5 @@ export {replayDecisions, whyReport} from './why.ts';
 export type {ReplayedDecision, RouteQuestion, RouteReport, WhyEvent, WhyReport} from './why.ts';
 export {rank} from './rank.ts';
 export type {Ranked} from './rank.ts';
-export {editDistance, resolveModel, withoutDemo} from './resolve-model.ts';
-export type {NamedModel, Resolution} from './resolve-model.ts';
+export {editDistance, resolveModel, toNamedModel, withoutDemo} from './resolve-model.ts';
+export type {Aliases, NamedModel, Resolution} from './resolve-model.ts';

@@ -15,6 +15,9 @@ export const offerBytesMax: number = 8 * 1024;
 /** Largest request body anywhere: images travel as base64. No hop has a smaller limit than the entry (C24). */
 export const bodyBytesMax: number = 64 * 1024 * 1024;
 
+/** Longest content type of a request body: a multipart boundary has 70 characters at most. */
+export const contentTypeLengthMax: number = 200;
+
 /** Longest name of a node, a mesh or a model that anybody may send. */
 export const nameLengthMax: number = 200;
 

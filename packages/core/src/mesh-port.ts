@@ -1,3 +1,4 @@
+import type {ControlAnswer, ControlRequest} from './control.ts';
 import type {NodeId} from './ids.ts';
 import type {SignedRecord} from './record.ts';
 import type {Busy, Lease, Refusal, WorkRequest, Worker} from './work.ts';
@@ -31,6 +32,8 @@ export interface MeshHandlers {
   newest(): readonly AgedRecord[];
   /** This node's inventory, encoded. */
   inventory(): Uint8Array;
+  /** A wish about this node's engines. A node without it refuses them all. */
+  readonly control?: (request: ControlRequest, from: NodeId) => Promise<ControlAnswer>;
   offer(request: WorkRequest, from: NodeId, signal: AbortSignal): Promise<Lease | Busy | Refusal>;
   /** After a link came, went, or changed its admission or path. `undefined` means gone. */
   linkChanged(node: NodeId, link: Link | undefined): void;
@@ -51,5 +54,7 @@ export interface Mesh extends AsyncDisposable {
   inventory(peer: NodeId, signal: AbortSignal): Promise<Uint8Array>;
   /** The peer as a worker. Offers fail with PEER_FAILED when it cannot be reached. */
   worker(peer: NodeId): Worker;
+  /** Tells a peer a wish about its engines. Throws PEER_FAILED when it cannot be reached or does not answer. */
+  control(peer: NodeId, request: ControlRequest, signal: AbortSignal): Promise<ControlAnswer>;
   links(): readonly Link[];
 }

@@ -1,7 +1,16 @@
 import type {Digest} from './ids.ts';
 
 /** What a model can be asked for. From the file's header and chat template, until an engine has confirmed it. */
-export type Capability = 'chat' | 'completion' | 'embeddings' | 'rerank' | 'vision' | 'tools' | 'thinking' | 'insert';
+export type Capability =
+  | 'chat'
+  | 'completion'
+  | 'embeddings'
+  | 'rerank'
+  | 'vision'
+  | 'audio'
+  | 'tools'
+  | 'thinking'
+  | 'insert';
 
 /** What a node says about one model it stores. Goes into its inventory; holds nothing private (no paths). */
 export interface ModelFacts {
@@ -23,12 +32,27 @@ export interface ModelFacts {
   readonly demo: boolean;
 }
 
+/** What a store adds to the bare weights under one of their names, as Ollama's tags do. For dialects that follow it. */
+export interface ModelPreset {
+  /** The name that it holds for. */
+  readonly name: string;
+  /** In Ollama's own template language, which llama-server does not read. */
+  readonly template: string | undefined;
+  /** The system prompt for requests that bring none. */
+  readonly system: string | undefined;
+  /** Ollama's options, for example `temperature` or `stop`, for requests that set none. */
+  readonly parameters: Readonly<Record<string, unknown>>;
+}
+
 /** A model of this machine, with what must never leave it. */
 export interface StoredModel extends ModelFacts {
   /** Stable name of the files on this machine; stays the same while the digest is being computed. */
   readonly key: string;
-  /** Paths in the order llama-server wants them: the first is passed to it. */
+  /** Paths of all shards in order, the first of which is passed to llama-server, and last the projector. */
   readonly files: readonly [string, ...string[]];
+  /** The file that lets the model see or hear; also the last of `files`. */
+  readonly projector?: string | undefined;
+  readonly presets?: readonly ModelPreset[];
   /** Why it cannot be used, in words a person can act on. */
   readonly problem: string | undefined;
   /** Share of the bytes hashed so far, 0…1; undefined when the digest is proven. */

@@ -57,6 +57,7 @@ function plan(asked: string, changes: Partial<PlanInputs> = {}): Plan {
     workloads: [summarise],
     operator: idleOperator,
     policy: undefined,
+    aliases: new Map(),
     ...changes,
   });
   if (result.kind !== 'plan') throw new Error(`no plan: ${result.kind}`);
@@ -87,6 +88,7 @@ test('S64: what a workload needs limits its artifacts: quant, context and capabi
     workloads: [],
     operator: idleOperator,
     policy: undefined,
+    aliases: new Map(),
   };
   t.like(wants({quants: ['q4_k_m']}), {digests: [digest('a')]});
   t.like(wants({contextMin: 8000}), {digests: [digest('b')]});

@@ -10,7 +10,7 @@ import type {OperatorState} from './operator.ts';
 import {automatic, choosePolicy} from './policy.ts';
 import type {Policy, PolicySource, PolicyWish} from './policy.ts';
 import {resolveModel} from './resolve-model.ts';
-import type {Resolution} from './resolve-model.ts';
+import type {Aliases, Resolution} from './resolve-model.ts';
 import {acceptedDigests} from './workload.ts';
 import type {HeldModel, Workload} from './workload.ts';
 
@@ -25,6 +25,8 @@ export interface PlanInputs {
   readonly models: readonly HeldModel[];
   readonly workloads: readonly Workload[];
   readonly operator: OperatorState;
+  /** What this node calls models, and what is meant. */
+  readonly aliases: Aliases;
   /** The config's default. */
   readonly policy: Policy | undefined;
 }
@@ -73,8 +75,8 @@ function planWorkload(workload: Workload, inputs: PlanInputs): PlanResult {
 }
 
 function planModel(inputs: PlanInputs): PlanResult {
-  const {asked, caller, models, needs, wish} = inputs;
-  const {resolution, pinned} = resolveAsked(asked, models);
+  const {aliases, asked, caller, models, needs, wish} = inputs;
+  const {resolution, pinned} = resolveAsked(asked, models, aliases);
   if (resolution.kind !== 'found') return resolution;
   const {digests, name} = resolution;
   const found = models.find(({digest}) => digests.includes(digest));
@@ -104,15 +106,16 @@ function choose(
 function resolveAsked(
   asked: string,
   models: readonly HeldModel[],
+  aliases: Aliases,
 ): {readonly resolution: Resolution; readonly pinned: Policy | undefined} {
-  const whole = resolveModel(asked, models);
+  const whole = resolveModel(asked, models, aliases);
   const at = asked.lastIndexOf('@');
   const node = asked.slice(at + 1).trim();
   if (whole.kind === 'found' || at < 1 || !isKnownNodeText(node)) return {resolution: whole, pinned: undefined};
   const there = models.filter(({nodes}) => nodes.some(({id, name, local}) => isNamed({node: id, name}, node, local)));
   const name = asked.slice(0, at);
-  const held = resolveModel(name, there);
-  const resolution = held.kind === 'found' ? held : resolveModel(name, models);
+  const held = resolveModel(name, there, aliases);
+  const resolution = held.kind === 'found' ? held : resolveModel(name, models, aliases);
   return {resolution, pinned: {...automatic, placement: {kind: 'pin', nodes: [node]}}};
 }
 

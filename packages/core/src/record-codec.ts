@@ -4,8 +4,8 @@
  */
 import {encode} from 'cborg';
 import {z} from 'zod';
-import {isProven} from './ids.ts';
-import {nameLengthMax} from './limits.ts';
+import {isProven, shortDigest} from './ids.ts';
+import {inventoryBytesMax, nameLengthMax} from './limits.ts';
 import type {ModelFacts} from './model.ts';
 import type {Beat, EngineBeat, Inventory, Leave, NodeRecord, SignedRecord} from './record.ts';
 import {
@@ -121,14 +121,17 @@ export function decodeRecord({node, payload}: SignedRecord): NodeRecord {
   };
 }
 
+const architectureLengthMax = 64;
+const quantLengthMax = 32;
+
 const modelFacts = z
   .object({
     d: digestBytes,
     n: z.tuple([text(nameLengthMax)], text(nameLengthMax)),
     z: whole,
     y: whole,
-    a: text(64),
-    q: text(32),
+    a: text(architectureLengthMax),
+    q: text(quantLengthMax),
     p: whole,
     c: whole,
     x: z.array(z.string()).max(16),
@@ -149,13 +152,25 @@ const modelFacts = z
 
 const inventory = z.object({v: z.literal(wireVersion), m: z.array(modelFacts).max(modelsMax)});
 
-/** Only proven models: an unproven digest must not leave this machine. Deterministic for equal inventories. */
-export function encodeInventory({models}: Inventory): Uint8Array {
-  const proven = models
-    .filter(({digest}) => isProven(digest))
-    .toSorted((a, b) => (a.digest < b.digest ? -1 : 1))
-    .slice(0, modelsMax);
-  return encode({v: wireVersion, m: proven.map(encodeModel)});
+/** Room for the frame around the models. */
+const frameBytesMax = 64;
+
+/**
+ * Only proven models: an unproven digest must not leave this machine. Deterministic for equal inventories. What does
+ * not fit is left out, the same at every time, and `leftOut` is told how many: peers would refuse all of it.
+ */
+export function encodeInventory({models}: Inventory, leftOut: (count: number) => void = () => {}): Uint8Array {
+  const proven = models.filter(({digest}) => isProven(digest)).toSorted((a, b) => (a.digest < b.digest ? -1 : 1));
+  const told: unknown[] = [];
+  let bytes = frameBytesMax;
+  for (const model of proven.slice(0, modelsMax)) {
+    const one = encodeModel(model);
+    bytes += encode(one).length;
+    if (bytes > inventoryBytesMax) break;
+    told.push(one);
+  }
+  if (told.length < proven.length) leftOut(proven.length - told.length);
+  return encode({v: wireVersion, m: told});
 }
 
 export function decodeInventory(data: Uint8Array): Inventory {
@@ -177,17 +192,26 @@ function encodeEngine(beat: EngineBeat): unknown {
   ];
 }
 
+/** Most names told of one model; one blob of Ollama may have many tags. */
+const namesMax = 16;
+
+/** Within the limits of the schema above, whatever the header of a file says: one odd file must not hide the others. */
 function encodeModel(model: ModelFacts): unknown {
+  const [first, ...rest] = model.names.map(name => name.slice(0, nameLengthMax)).filter(name => name !== '');
   return {
     d: digestToBytes(model.digest),
-    n: model.names,
+    n: [first ?? shortDigest(model.digest), ...rest].slice(0, namesMax),
     z: model.sizeBytes,
-    y: model.needBytes,
-    a: model.architecture,
-    q: model.quant,
-    p: model.parameters,
-    c: model.contextMax,
+    y: toWhole(model.needBytes),
+    a: model.architecture.slice(0, architectureLengthMax),
+    q: model.quant.slice(0, quantLengthMax),
+    p: toWhole(model.parameters),
+    c: toWhole(model.contextMax),
     x: model.capabilities,
     o: model.demo,
   };
+}
+
+function toWhole(value: number): number {
+  return Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, Math.round(value)));
 }

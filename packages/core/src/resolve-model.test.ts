@@ -47,3 +47,56 @@ test('no name means the only model; the toy counts only while nothing else is kn
   t.deepEqual(resolveModel('', [qwen, llama]), {kind: 'unnamed', known: ['Qwen3-0.6B-Q8_0', 'llama-3.2-1b']});
   t.like(resolveModel('hearsay-demo', [toy, llama]), {digests: [digest('d')]});
 });
+
+test('R64: case, the tag latest and the usual place make no difference', t => {
+  const tagged = named('Llama3.1:latest', 'a');
+  for (const asked of [
+    'llama3.1',
+    'LLAMA3.1:LATEST',
+    'library/llama3.1',
+    'registry.ollama.ai/library/llama3.1:latest',
+  ]) {
+    t.like(resolveModel(asked, [tagged, llama]), {digests: [digest('a')], name: 'Llama3.1:latest'}, asked);
+  }
+  const repository = named('org/Repo-GGUF:Q4_K_M', 'b');
+  for (const asked of [
+    'org/repo-gguf:q4_k_m',
+    'hf.co/org/Repo-GGUF:Q4_K_M',
+    'https://huggingface.co/org/Repo-GGUF:Q4_k_m',
+  ]) {
+    t.like(resolveModel(asked, [repository, llama]), {digests: [digest('b')]}, asked);
+  }
+  t.like(resolveModel('mu\u0308ller', [named('m\u00fcller', 'c')]), {digests: [digest('c')]});
+});
+
+test('R66: a bare name with another tag than latest is not found, and the message says which tag there is', t => {
+  const tagged = named('user/m:q4_K_M', 'a');
+  t.deepEqual(resolveModel('user/m', [tagged, llama]), {kind: 'unknown', close: ['user/m:q4_K_M']});
+});
+
+test('R67: the beginning of a quantization is enough while it means one model', t => {
+  const [q8, q4m, q4s] = [named('o/r:Q8_0', 'a'), named('o/r:Q4_K_M', 'b'), named('o/r:Q4_K_S', 'c')];
+  t.like(resolveModel('hf.co/o/r:Q8', [q8, q4m, q4s]), {digests: [digest('a')], name: 'o/r:Q8_0'});
+  t.deepEqual(resolveModel('o/r:q4', [q8, q4m, q4s]), {kind: 'unknown', close: ['o/r:Q4_K_M', 'o/r:Q4_K_S']});
+  t.like(resolveModel('o/r', [q8]), {kind: 'unknown', close: ['o/r:Q8_0']});
+});
+
+test('an alias means what its owner says, also when a model has that name', t => {
+  const aliases = new Map([
+    ['GPT-4o', 'qwen3-0.6b-q8_0'],
+    ['llama-3.2-1b', 'qwen3-0.6b-q8_0'],
+    ['gone', 'qwen3-0.6b-q8_1'],
+  ]);
+  t.like(resolveModel('gpt-4o', [qwen, llama], aliases), {digests: [digest('a')], name: 'Qwen3-0.6B-Q8_0'});
+  t.like(resolveModel('llama-3.2-1b', [qwen, llama], aliases), {digests: [digest('a')]});
+  t.deepEqual(resolveModel('gone', [qwen, llama], aliases), {kind: 'unknown', close: ['Qwen3-0.6B-Q8_0']});
+});
+
+test('R69: a name with a digest selects one of two contents', t => {
+  const [here, there] = [named('m', 'b', {local: true}), named('m', 'c', {holders: 5})];
+  t.like(resolveModel('M', [here, there]), {digests: [digest('b')]});
+  for (const asked of [`m@${digest('c')}`, `M:latest@${digest('c').slice(0, 19)}`, `@${digest('c')}`]) {
+    t.like(resolveModel(asked, [here, there]), {digests: [digest('c')]}, asked);
+  }
+  t.is(resolveModel(`other@${digest('c')}`, [here, there]).kind, 'unknown');
+});

@@ -1,3 +1,4 @@
+import type {ModelReport} from './cluster-port.ts';
 import type {Digest} from './ids.ts';
 import type {ModelFacts} from './model.ts';
 
@@ -17,22 +18,81 @@ export type Resolution =
 /** Most names offered as "did you mean". */
 const closeNamesMax = 3;
 
+/** Most names compared letter by letter for that: some milliseconds of work. */
+const comparedMax = 500;
+
+/** A model as names are resolved with. */
+export function toNamedModel({digest, name, names, demo, nodes}: ModelReport): NamedModel {
+  const others = names.filter(other => other !== name);
+  return {digest, names: [name, ...others], demo, local: nodes.some(({local}) => local), holders: nodes.length};
+}
+
+/** Names that the owner of a node gave to models, with the names of the models they mean. */
+export type Aliases = ReadonlyMap<string, string>;
+
 /**
- * Pure: what a client means by a name. Names are compared without case; `name@sha256:…`, a whole digest and its first
- * twelve digits select one model. One name with two contents goes to this node's own, else to what most nodes hold
- * (law 6). No name at all means the only model there is.
+ * Pure: what a client means by a name. Names are compared without case, without the tag `latest` and without the place
+ * where everybody has models from; `name@sha256:…`, a whole digest and its first twelve digits select one model. One
+ * name with two contents goes to this node's own, else to what most nodes hold (law 6). No name at all means the only
+ * model there is. A name that could be several models is unknown, and all that it could be are close.
  */
-export function resolveModel(asked: string, models: readonly NamedModel[]): Resolution {
-  const wanted = asked.trim().toLowerCase();
-  if (wanted === '') return resolveDefault(models);
-  const [name, digest] = splitDigest(wanted);
-  const matching = models.filter(
-    model => (name === '' || hasName(model, name)) && (digest === undefined || matchesDigest(model.digest, digest)),
-  );
-  const byDigest = matching.length > 0 ? matching : models.filter(model => matchesDigest(model.digest, wanted));
+export function resolveModel(
+  asked: string,
+  models: readonly NamedModel[],
+  aliases: Aliases = new Map<string, string>(),
+): Resolution {
+  const [name, digest] = splitDigest(normalize(aliasOf(asked, aliases) ?? asked));
+  if (name === '' && digest === undefined) return resolveDefault(models);
+  const allowed = digest === undefined ? models : models.filter(model => matchesDigest(model.digest, digest));
+  const matching = name === '' ? allowed : allowed.filter(model => formsOf(model).includes(name));
+  const byDigest = matching.length > 0 ? matching : models.filter(model => matchesDigest(model.digest, name));
   const best = byDigest.toSorted(compareModels)[0];
   if (best) return {kind: 'found', digests: [best.digest], name: best.names[0]};
-  return {kind: 'unknown', close: closeNames(wanted, models)};
+  return resolveBeginning(name, allowed) ?? {kind: 'unknown', close: closeNames(name, models)};
+}
+
+function aliasOf(asked: string, aliases: Aliases): string | undefined {
+  const wanted = normalize(asked);
+  for (const [alias, meant] of aliases) if (normalize(alias) === wanted) return meant;
+  return undefined;
+}
+
+/** `repo:Q8` means `repo:Q8_0` while it cannot mean anything else (R67). */
+function resolveBeginning(wanted: string, models: readonly NamedModel[]): Resolution | undefined {
+  const tag = wanted.slice(wanted.lastIndexOf('/')).split(':')[1];
+  if (tag === undefined || tag === '') return undefined;
+  const begun = models.filter(model => formsOf(model).some(form => form.startsWith(`${wanted}_`)));
+  const [first] = begun.toSorted(compareModels);
+  if (first === undefined) return undefined;
+  if (begun.every(({digest}) => digest === first.digest)) {
+    return {kind: 'found', digests: [first.digest], name: first.names[0]};
+  }
+  return {kind: 'unknown', close: begun.map(({names}) => names[0]).slice(0, closeNamesMax)};
+}
+
+/** Lists of ten thousand names are searched at every request, and are the same for many. */
+const forms = new WeakMap<NamedModel, readonly string[]>();
+
+function formsOf(model: NamedModel): readonly string[] {
+  const known = forms.get(model) ?? model.names.map(normalize);
+  forms.set(model, known);
+  return known;
+}
+
+/** Whether somebody may mean this model by the text: one of its names, its digest, or enough of its digest. */
+export function isModelNamed(model: NamedModel, text: string): boolean {
+  const wanted = normalize(text);
+  return formsOf(model).includes(wanted) || matchesDigest(model.digest, wanted);
+}
+
+/** The form in which names are compared; what a Mac writes and what people type must be the same. */
+function normalize(name: string): string {
+  return name
+    .normalize('NFC')
+    .trim()
+    .toLowerCase()
+    .replace(/^(?:https?:\/\/)?(?:(?:hf\.co|huggingface\.co)\/|registry\.ollama\.ai\/(?:library\/)?|library\/)/u, '')
+    .replace(/:latest(?=@|$)/u, '');
 }
 
 /** The models that people are shown: the toy only while nothing else is known. */
@@ -54,15 +114,6 @@ function splitDigest(wanted: string): readonly [string, string | undefined] {
   return at >= 0 ? [wanted.slice(0, at), wanted.slice(at + 1)] : [wanted, undefined];
 }
 
-/** Whether a text in lower case is one of the model's names, its digest, or enough of its digest. */
-export function isModelNamed(model: NamedModel, wanted: string): boolean {
-  return hasName(model, wanted) || matchesDigest(model.digest, wanted);
-}
-
-function hasName({names}: NamedModel, wanted: string): boolean {
-  return names.some(name => name.toLowerCase() === wanted || `${name.toLowerCase()}:latest` === wanted);
-}
-
 /** A whole digest with or without its prefix, or at least the twelve digits that lists show. */
 function matchesDigest(digest: Digest, wanted: string): boolean {
   const hash = wanted.startsWith('sha256:') ? wanted.slice(7) : wanted;
@@ -78,18 +129,25 @@ export function compareModels(a: NamedModel, b: NamedModel): number {
 
 /** Names within a few typing errors, or that one contains the other; best first. */
 function closeNames(wanted: string, models: readonly NamedModel[]): readonly string[] {
-  const names = [...new Set(models.flatMap(({names: all}) => all))];
-  return names
-    .map(name => ({name, distance: nameDistance(wanted, name.toLowerCase())}))
-    .filter(({name, distance}) => distance <= Math.max(2, name.length / 3))
-    .toSorted((a, b) => a.distance - b.distance)
+  const distances = new Map<string, number>();
+  let compared = 0;
+  for (const model of models) {
+    for (const [index, form] of formsOf(model).entries()) {
+      const name = model.names[index] ?? form;
+      const errorsMax = Math.max(2, form.length / 3);
+      if (form.length >= 3 && wanted.length >= 3 && (form.includes(wanted) || wanted.includes(form))) {
+        distances.set(name, 1);
+      } else if (Math.abs(form.length - wanted.length) <= errorsMax && compared < comparedMax) {
+        compared += 1;
+        const distance = editDistance(wanted.slice(0, 100), form.slice(0, 100));
+        if (distance <= errorsMax) distances.set(name, distance);
+      }
+    }
+  }
+  return [...distances]
+    .toSorted(([, a], [, b]) => a - b)
     .slice(0, closeNamesMax)
-    .map(({name}) => name);
-}
-
-function nameDistance(a: string, b: string): number {
-  if (a.length >= 3 && (b.includes(a) || a.includes(b))) return 1;
-  return editDistance(a.slice(0, 100), b.slice(0, 100));
+    .map(([name]) => name);
 }
 
 /** Levenshtein distance; also used for unknown keys in the config file. */

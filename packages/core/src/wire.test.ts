@@ -4,7 +4,7 @@ import {beat, digest, engineBeat, model, node} from '../../../test/support/build
 import {Fault} from './fault.ts';
 import {isRequestId, toDigest} from './ids.ts';
 import type {RequestId} from './ids.ts';
-import {beatBytesMax} from './limits.ts';
+import {beatBytesMax, inventoryBytesMax} from './limits.ts';
 import {decodeInventory, decodeRecord, encodeBeat, encodeInventory, encodeLeave} from './record-codec.ts';
 import type {SignedRecord} from './record.ts';
 import {decodeExchange, decodeOffer, decodeOfferAnswer, decodeSignedRecord} from './wire.ts';
@@ -86,6 +86,32 @@ test('inventories never tell of a model that is still unproven, and equal ones h
   const proven = [model('m', 'a'), model('n', 'b')];
   const unproven = model('o', 'c', {digest: toDigest('unproven:1234')});
   t.deepEqual(encodeInventory({models: proven}), encodeInventory({models: [unproven, ...proven.toReversed()]}));
+});
+
+test('an inventory that is too large tells of as many models as peers take, and how many it leaves out', t => {
+  const names = ['ü'.repeat(200)] as const;
+  const models = Array.from({length: 3000}, (_, index) =>
+    model('m', 'a', {digest: toDigest(`sha256:${String(index).padStart(64, '0')}`), names}),
+  );
+  let missing = 0;
+  const bytes = encodeInventory({models}, count => (missing = count));
+  const told = decodeInventory(bytes).models.length;
+  t.true(told > 400 && bytes.length <= inventoryBytesMax);
+  t.is(told + missing, 3000);
+});
+
+test('a model with an odd header does not keep peers from the others', t => {
+  const odd = model('odd', 'b', {
+    names: ['', 'x'.repeat(300)],
+    architecture: 'y'.repeat(200),
+    quant: 'z'.repeat(200),
+    needBytes: 1e30,
+    contextMax: 10.5,
+    parameters: -1,
+  });
+  const [first, second] = decodeInventory(encodeInventory({models: [model('m', 'a'), odd]})).models;
+  t.deepEqual(first, model('m', 'a'));
+  t.like(second, {names: ['x'.repeat(200)], architecture: 'y'.repeat(64), contextMax: 11, parameters: 0});
 });
 
 const decoders = [decodeSignedRecord, decodeOffer, decodeOfferAnswer, decodeInventory, decodeExchange];

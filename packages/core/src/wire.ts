@@ -10,7 +10,8 @@ import {describeError, Fault} from './fault.ts';
 import type {FaultCode} from './fault.ts';
 import {hexFrom, isNodeId, isProven, isRequestId, toDigest} from './ids.ts';
 import type {Digest, NodeId, RequestId} from './ids.ts';
-import {inventoryBytesMax, nameLengthMax, offerBytesMax, recordBytesMax, viewNodesMax} from './limits.ts';
+import {contentTypeLengthMax, inventoryBytesMax, nameLengthMax, offerBytesMax, recordBytesMax} from './limits.ts';
+import {viewNodesMax} from './limits.ts';
 import type {AgedRecord} from './mesh-port.ts';
 import type {Capability} from './model.ts';
 import type {Policy} from './policy.ts';
@@ -63,6 +64,7 @@ export const capability: z.ZodType<Capability> = z.enum([
   'embeddings',
   'rerank',
   'vision',
+  'audio',
   'tools',
   'thinking',
   'insert',
@@ -119,6 +121,8 @@ const offer = z
     f: z.boolean(),
     c: text(64).optional(),
     u: caller.optional(),
+    y: text(contentTypeLengthMax).optional(),
+    k: z.int().min(-1).optional(),
   })
   .transform((o): WorkRequest => ({
     request: o.r,
@@ -134,6 +138,8 @@ const offer = z
     force: o.f,
     traceparent: o.c,
     ...(o.u === undefined ? {} : {caller: o.u}),
+    ...(o.y === undefined ? {} : {contentType: o.y}),
+    ...(o.k === undefined ? {} : {keepAliveMs: o.k < 0 ? Infinity : o.k}),
   }));
 
 /** The stream header. Only proven digests may leave this machine. */
@@ -155,7 +161,14 @@ export function encodeOffer(request: WorkRequest): Uint8Array {
     f: request.force,
     ...(request.traceparent === undefined ? {} : {c: request.traceparent}),
     ...(request.caller === undefined ? {} : {u: callerPart(request.caller)}),
+    ...(request.contentType === undefined ? {} : {y: request.contentType}),
+    ...(request.keepAliveMs === undefined ? {} : {k: keepAliveOnWire(request.keepAliveMs)}),
   });
+}
+
+/** CBOR without infinities: -1 is for ever. */
+function keepAliveOnWire(ms: number): number {
+  return ms === Infinity ? -1 : Math.round(ms);
 }
 
 /** What a worker can check by itself: the rights to models and to nodes. */

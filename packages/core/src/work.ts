@@ -5,7 +5,23 @@ import type {Policy} from './policy.ts';
 import type {SignedRecord} from './record.ts';
 
 /** Paths of llama-server that a request may be sent to. Also the list of what may cross the mesh. */
-export const endpoints = ['/v1/chat/completions', '/v1/completions'] as const;
+export const endpoints = [
+  '/v1/chat/completions',
+  '/v1/chat/completions/input_tokens',
+  '/v1/completions',
+  '/v1/responses',
+  '/v1/responses/input_tokens',
+  '/v1/messages',
+  '/v1/messages/count_tokens',
+  '/v1/embeddings',
+  '/v1/rerank',
+  '/v1/audio/transcriptions',
+  '/completion',
+  '/infill',
+  '/apply-template',
+  '/tokenize',
+  '/detokenize',
+] as const;
 export type Endpoint = (typeof endpoints)[number];
 
 /** What a worker is asked to take. Travels in the stream header; the body follows only after `accept`. */
@@ -23,6 +39,8 @@ export interface WorkRequest {
   /** Milliseconds that are left for the whole request; undefined when the client set no limit. */
   readonly deadlineMs: number | undefined;
   readonly bodyBytes: number;
+  /** Of the body; JSON unless given. */
+  readonly contentType?: string | undefined;
   /** How long the asking node thinks it will wait for a slot. */
   readonly waitEstimateMs: number;
   /** Take it even if it must wait for a slot: sent after every candidate has answered `busy`. */
@@ -31,6 +49,8 @@ export interface WorkRequest {
   readonly traceparent: string | undefined;
   /** The application, with the rights that the entry node has checked; the worker checks again. */
   readonly caller?: Caller | undefined;
+  /** How long the model stays loaded afterwards, as the client asked; Infinity: for ever. The owner's limits win. */
+  readonly keepAliveMs?: number | undefined;
 }
 
 export type BusyReason = 'slots' | 'memory' | 'loading' | 'draining';

@@ -49,6 +49,6 @@ function fits({quants, needs, contextMin}: Workload, {quant, capabilities, conte
 }
 
 function isAccepted(accepted: string, model: HeldModel): boolean {
-  if (!accepted.includes('*')) return isModelNamed(model, accepted.toLowerCase());
+  if (!accepted.includes('*')) return isModelNamed(model, accepted);
   return model.names.some(name => matchesPattern(accepted, name));
 }

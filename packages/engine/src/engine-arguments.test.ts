@@ -41,6 +41,17 @@ test('only embedding and rerank models are started as such', t => {
   t.false(engineArguments({...chatModel, capabilities: ['chat', 'embeddings']}, settings, 1).includes('--embeddings'));
 });
 
+test('a model that only reads takes texts as long as its context in one batch', t => {
+  const words = engineArguments({...chatModel, capabilities: ['embeddings'], contextMax: 2048}, settings, 1);
+  t.deepEqual(words.slice(-5), ['--embeddings', '-b', '2048', '-ub', '2048']);
+});
+
+test('R79: a projector is handed over, and a comma in a name does not make two names of it', t => {
+  const model = {...chatModel, names: ['a, b'], projector: '/models/p.gguf'} as const;
+  const words = engineArguments(model, settings, 1);
+  t.deepEqual(words.slice(0, 6), ['-m', '/models/a.gguf', '--alias', 'a_ b', '--mmproj', '/models/p.gguf']);
+});
+
 test("the owner's own arguments come last", t => {
   const words = engineArguments(chatModel, {...settings, threads: 3, extraArguments: ['-ngl', '0']}, 1);
   t.deepEqual(words.slice(-4), ['-t', '3', '-ngl', '0']);

@@ -19,12 +19,14 @@ export interface EngineSettings {
 export function engineArguments(model: StoredModel, settings: EngineSettings, port: number): readonly string[] {
   const {slots, threads, cacheRamMiB, extraArguments} = settings;
   return [
-    ['-m', model.files[0], '--alias', model.names[0]],
+    // A comma would make several aliases of one.
+    ['-m', model.files[0], '--alias', model.names[0].replaceAll(',', '_')],
+    model.projector === undefined ? [] : ['--mmproj', model.projector],
     ['--host', '127.0.0.1', '--port', String(port)],
     ['-c', String(slots * slotContext(model, settings)), '-np', String(slots), '--cache-ram', String(cacheRamMiB)],
     ['--no-ui', '--offline'],
     threads === undefined ? [] : ['-t', String(threads)],
-    purposeArguments(model),
+    purposeArguments(model, slotContext(model, settings)),
     extraArguments,
   ].flat();
 }
@@ -34,10 +36,12 @@ export function slotContext({contextMax}: StoredModel, settings: EngineSettings)
   return contextMax > 0 ? Math.min(contextMax, settings.contextMax) : settings.contextMax;
 }
 
-function purposeArguments({capabilities}: StoredModel): readonly string[] {
+/** Models that only read take a text in one batch: one that is longer than the batch would be an error (500). */
+function purposeArguments({capabilities}: StoredModel, context: number): readonly string[] {
   if (capabilities.includes('chat') || capabilities.includes('completion')) return [];
-  if (capabilities.includes('rerank')) return ['--rerank'];
-  return capabilities.includes('embeddings') ? ['--embeddings'] : [];
+  const batch = ['-b', String(context), '-ub', String(context)];
+  if (capabilities.includes('rerank')) return ['--rerank', ...batch];
+  return capabilities.includes('embeddings') ? ['--embeddings', ...batch] : [];
 }
 
 /** Where to find programs, libraries, devices and the user's folders: all that llama-server needs of this process. */

@@ -3,8 +3,11 @@ import type {ChildProcessByStdio} from 'node:child_process';
 import type {Readable, Writable} from 'node:stream';
 import {describeError} from '@hearsay/core';
 import type {Environment} from '@hearsay/core';
-import {judgeExit} from './judge-exit.ts';
+import {judgeExit, withoutFolders} from './judge-exit.ts';
 import type {EngineExit} from './judge-exit.ts';
+import {readProgress} from './load-progress.ts';
+import type {LoadProgress} from './load-progress.ts';
+import {MemoryKills} from './memory-kills.ts';
 import {removePidFile, writePidFile} from './pid-files.ts';
 import {signalGroup} from './signal-group.ts';
 import {TextTail} from './text-tail.ts';
@@ -17,14 +20,19 @@ export interface ProcessOptions {
   /** Paths that must not appear in the reason of its end. */
   readonly files: readonly string[];
   readonly runFolder: string;
-  /** The process says by itself that it is ready. Only a hint: llama-server may stop to say it. */
-  readonly saysReady: () => void;
+  /** The process says by itself how far it is. Only a hint: llama-server may stop to say it. */
+  readonly says: (progress: LoadProgress) => void;
+  /** Takes every line of stderr, with paths cut to file names. */
+  readonly log: (line: string) => void;
 }
 
 type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
 /** Lines of stderr kept as the reason of a failure (R87). */
 const stderrLinesMax = 20;
+
+/** What llama-server in child mode understands as "end in order". Other programs see the end of their stdin. */
+const goCommand = 'cmd_router_to_child:exit\n';
 
 /** How long an exit waits for its last lines: a grandchild that keeps stderr open must not keep the exit secret. */
 const lastLinesWithinMs = 500;
@@ -36,22 +44,24 @@ export class EngineProcess {
   readonly #options: ProcessOptions;
   readonly #environment: Environment;
   readonly #child: Child;
-  readonly #stderr = new TextTail(stderrLinesMax);
+  readonly #memoryKills = new MemoryKills();
+  readonly #stderr: TextTail;
   #isOver = false;
   #noted: Promise<void> = Promise.resolve();
 
   constructor(options: ProcessOptions, environment: Environment) {
     this.#options = options;
     this.#environment = environment;
+    this.#stderr = new TextTail(stderrLinesMax, line => options.log(withoutFolders(line, options.files)));
     this.#child = spawn(options.command, options.arguments, {
       env: options.variables,
       detached: true, // its own process group; as a child it is still ours
       stdio: ['pipe', 'pipe', 'pipe'],
       windowsHide: true,
     });
-    this.#child.stdin.on('error', () => {}); // nothing is written: the pipe only has to be open as long as we live
+    this.#child.stdin.on('error', () => {}); // it may be gone before it reads the one line that we ever write
     this.#child.stderr.on('data', (bytes: Uint8Array) => this.#stderr.push(bytes));
-    this.#child.stdout.on('data', readyLine(options.saysReady));
+    this.#child.stdout.on('data', progressLines(options.says));
     this.exited = this.#live();
     this.note();
   }
@@ -72,7 +82,20 @@ export class EngineProcess {
       });
   }
 
-  signal(name: 'SIGTERM' | 'SIGKILL'): void {
+  /**
+   * Asks it to go. SIGTERM alone is not enough for a llama-server in child mode: its thread that reads stdin is waited
+   * for at the end, and it reads until a line or the end of the pipe comes.
+   */
+  terminate(): void {
+    this.#signal('SIGTERM');
+    this.#child.stdin.end(goCommand);
+  }
+
+  kill(): void {
+    this.#signal('SIGKILL');
+  }
+
+  #signal(name: 'SIGTERM' | 'SIGKILL'): void {
     if (this.pid !== undefined && !this.#isOver) signalGroup(this.pid, name);
   }
 
@@ -81,10 +104,12 @@ export class EngineProcess {
     const status = await exitStatus(this.#child);
     this.#isOver = true;
     if (status instanceof Error) return judgeStart(this.#options.command, status);
+    const memoryKilled = this.#memoryKills.haveGrown();
     await within(this.#environment.clock, lastLinesWithinMs, closed);
     await this.#noted;
     if (this.pid !== undefined) await removePidFile(this.#options.runFolder, this.pid);
-    return judgeExit({...status, lines: this.#stderr.lines(), files: this.#options.files});
+    const outOfMemory = await memoryKilled;
+    return judgeExit({...status, outOfMemory, lines: this.#stderr.lines(), files: this.#options.files});
   }
 }
 
@@ -112,11 +137,11 @@ function judgeStart(command: string, error: Error): EngineExit {
   };
 }
 
-/** Finds the line by which llama-server in child mode says so on stdout. */
-function readyLine(found: () => void): (bytes: Uint8Array) => void {
-  const tail = new TextTail(1);
-  return bytes => {
-    tail.push(bytes);
-    if (tail.lines().some(line => line.startsWith('cmd_child_to_router:state:{"state":"ready"'))) found();
-  };
+/** Finds the lines by which llama-server in child mode tells on stdout how far it is. */
+function progressLines(tell: (progress: LoadProgress) => void): (bytes: Uint8Array) => void {
+  const tail = new TextTail(1, line => {
+    const progress = readProgress(line);
+    if (progress !== undefined) tell(progress);
+  });
+  return bytes => tail.push(bytes);
 }

@@ -113,6 +113,23 @@ test('R93: a request that comes while its engine is being stopped is not lost', 
   t.is(await starts(), 2);
 });
 
+test('a stop is over long before the engine would be killed, whether it is idle or streams', async t => {
+  const host = await trialHost(t, {policy: {killAfterMs: 60_000, drainTimeoutMs: 10}});
+  const model = await tinyModel('tiny-deep-F16');
+  await countToThree(host, model);
+  const idleMs = performance.now();
+  await host.stop(model.key);
+  t.true(performance.now() - idleMs < 10_000, 'idle');
+
+  const running = take(host, model);
+  const reading = Array.fromAsync((await chat(running, {endless: true})).body);
+  const busyMs = performance.now();
+  const stopped = host.stop(model.key);
+  await t.throwsAsync(reading, {name: 'Fault', message: /was stopped/u});
+  await stopped;
+  t.true(performance.now() - busyMs < 10_000, 'busy');
+});
+
 test('stop lets a running request end, takes new ones only into the line, and then starts anew for them', async t => {
   const host = await trialHost(t, {slots: 1});
   const model = await tinyModel('tiny-deep-F16');

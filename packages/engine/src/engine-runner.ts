@@ -1,33 +1,22 @@
 import {stepEngine} from '@hearsay/core';
-import type {Busy, BusyReason, EngineEffect, EngineEvent, EnginePolicy, EngineSnapshot} from '@hearsay/core';
-import type {EngineState, Environment, Fault, Refusal, StoredModel} from '@hearsay/core';
+import type {Busy, EngineEffect, EngineEvent, EngineSnapshot} from '@hearsay/core';
+import type {EngineState, Environment, Fault, LoadWish, LogPage} from '@hearsay/core';
+import type {Refusal, ReserveOptions, StoredModel} from '@hearsay/core';
 import {abortable} from './abortable.ts';
 import {slotContext} from './engine-arguments.ts';
 import type {EngineSettings} from './engine-arguments.ts';
+import {EngineLog} from './engine-log.ts';
+import {busyAnswer, expectedWaitMs, remainingLoadMs} from './expected-wait.ts';
+import {IdleWatch} from './idle-watch.ts';
 import type {EngineExit} from './judge-exit.ts';
 import {logChange} from './log-change.ts';
 import {engineFailed, LlamaServer} from './llama-server.ts';
-import type {LaunchSettings} from './llama-server.ts';
+import type {RunnerOptions} from './runner-options.ts';
+import {serial} from './serial.ts';
+import {ServerWatch} from './server-watch.ts';
 import {SlotReservation} from './slot-reservation.ts';
 import type {SlotOwner} from './slot-reservation.ts';
 import {Slots} from './slots.ts';
-
-export interface RunnerOptions {
-  readonly launch: LaunchSettings;
-  readonly settings: EngineSettings;
-  readonly policy: EnginePolicy;
-  /** Idle time until it is unloaded; Infinity: never. */
-  readonly keepAliveMs: number;
-  /** After everything that the snapshot shows. */
-  readonly changed: () => void;
-}
-
-/** Assumed time of a load before the first one, in milliseconds. */
-const loadMsAtFirst = 5_000;
-
-/** Bounds of the advice when to ask again: not in a busy loop, and not so late that a free slot stays unused. */
-const retryMsMin = 100;
-const retryMsMax = 30_000;
 
 /**
  * The life of one model's engine: the only writer of its state, around the pure `stepEngine`. Events are handled one
@@ -38,38 +27,44 @@ export class EngineRunner implements SlotOwner {
   readonly #environment: Environment;
   readonly #slots: Slots;
   readonly #reservations = new Set<SlotReservation>();
-  readonly #events: EngineEvent[] = [];
-  #isStepping = false;
+  readonly #send = serial((event: EngineEvent) => this.#step(event));
+  readonly #log = new EngineLog();
+  readonly #idle: IdleWatch;
   #isClosed = false;
   #model: StoredModel;
   #loaded: StoredModel | undefined;
   #state: EngineState = {kind: 'stopped', attempt: 0};
   #server: LlamaServer | undefined;
+  #watch: ServerWatch | undefined;
   #lastExit: EngineExit | undefined;
   #deadline: Disposable | undefined;
-  #idle: {readonly timer: Disposable; readonly dueMs: number} | undefined;
   #settled = Promise.withResolvers<void>();
   #startedMs = 0;
-  #loadMs = loadMsAtFirst;
   #readySinceWallMs: number | undefined;
+  #settings: EngineSettings;
+  /** Somebody asked for the engine itself, not for an answer of it. */
+  #isLoadWanted = false;
 
   constructor(model: StoredModel, options: RunnerOptions, environment: Environment) {
     this.#model = model;
     this.#options = options;
+    this.#settings = options.settings;
     this.#environment = environment;
     this.#slots = new Slots(options.settings.slots, environment.clock);
+    this.#idle = new IdleWatch(options.keepAlive, environment.clock, () => this.#send({kind: 'unwanted'}));
   }
 
-  reserve(model: StoredModel, force: boolean): SlotReservation | Busy | Refusal {
-    if (this.#isClosed) return this.#busy('draining');
+  reserve(model: StoredModel, {force, keepAliveMs}: ReserveOptions): SlotReservation | Busy | Refusal {
+    if (this.#isClosed) return busyAnswer('draining', this.#waitMs());
     if (this.#state.kind === 'broken') return this.#refused(this.#state.reason);
     this.#useModel(model);
-    if (this.#state.kind === 'draining' && !force) return this.#busy('draining');
+    if (this.#state.kind === 'draining' && !force) return busyAnswer('draining', this.#waitMs());
     const free = this.#state.kind === 'draining' ? undefined : this.#slots.take();
     const slot = free ?? (force ? this.#slots.enqueue() : undefined);
-    if (slot === undefined) return this.#busy(this.#state.kind === 'ready' ? 'slots' : 'loading');
+    if (slot === undefined) return busyAnswer(this.#state.kind === 'ready' ? 'slots' : 'loading', this.#waitMs());
     const reservation = new SlotReservation(slot, this);
     this.#reservations.add(reservation);
+    this.#idle.asked(keepAliveMs);
     if (free !== undefined) this.#send({kind: 'acquired'});
     this.#send({kind: 'wanted'});
     this.#watchIdle();
@@ -88,12 +83,35 @@ export class EngineRunner implements SlotOwner {
     }
   }
 
-  giveBack(reservation: SlotReservation): void {
+  /** A slot whose request was cut counts as busy until llama-server is seen not to work on it any more. */
+  async giveBack(reservation: SlotReservation, wasCut: boolean): Promise<void> {
     if (!this.#reservations.delete(reservation)) return;
-    if (this.#slots.release(reservation.slot)) this.#send({kind: 'released'});
-    if (this.#state.kind === 'ready') this.#serveQueue();
+    const free = (): void => {
+      if (this.#slots.release(reservation.slot)) this.#send({kind: 'released'});
+      if (this.#state.kind === 'ready') this.#serveQueue();
+      this.#options.changed();
+    };
+    if (wasCut && this.#watch !== undefined) await this.#watch.cut(reservation.slot, free);
+    else free();
     this.#watchIdle();
-    this.#options.changed();
+  }
+
+  load(model: StoredModel, wish: LoadWish): Refusal | undefined {
+    if (this.#isClosed) return this.#refused('this node is shutting down');
+    if (this.#state.kind === 'broken') return this.#refused(this.#state.reason);
+    this.#useModel(model);
+    const {slots = this.#settings.slots, context: contextMax = this.#settings.contextMax} = wish;
+    const isOther = slots !== this.#settings.slots || contextMax !== this.#settings.contextMax;
+    this.#settings = {...this.#settings, slots, contextMax};
+    if (wish.keep) this.#idle.keep();
+    this.#isLoadWanted = true;
+    if (isOther) this.#send({kind: 'unwanted'});
+    this.#send({kind: 'wanted'});
+    return undefined;
+  }
+
+  logs(after: number): LogPage {
+    return this.#log.page(after);
   }
 
   /**
@@ -101,6 +119,9 @@ export class EngineRunner implements SlotOwner {
    * again.
    */
   async stop(): Promise<void> {
+    this.#isLoadWanted = false;
+    this.#idle.forget();
+    this.#settings = this.#options.settings;
     this.#failPending(engineFailed(this.#model, 'it was stopped'));
     this.#send({kind: 'unwanted'});
     await this.#server?.exited;
@@ -120,6 +141,7 @@ export class EngineRunner implements SlotOwner {
 
   snapshot(): EngineSnapshot {
     const isReady = this.#state.kind === 'ready';
+    const isStarting = this.#state.kind === 'starting';
     return {
       key: this.#model.key,
       model: this.#model,
@@ -128,11 +150,12 @@ export class EngineRunner implements SlotOwner {
       busy: this.#slots.held,
       queued: this.#slots.queued,
       waitMs: this.#waitMs(),
-      context: slotContext(this.#model, this.#options.settings),
+      context: slotContext(this.#model, this.#settings),
       readySinceWallMs: isReady ? this.#readySinceWallMs : undefined,
-      unloadInMs: isReady ? this.#unloadInMs() : undefined,
+      unloadInMs: isReady ? this.#idle.unloadInMs() : undefined,
       failure: this.#failure(),
       processId: this.#server?.processId,
+      loading: isStarting ? {share: this.#server?.loadedShare, remainingMs: this.#remainingMs()} : undefined,
     };
   }
 
@@ -148,17 +171,6 @@ export class EngineRunner implements SlotOwner {
     if (isStale) this.#send({kind: 'unwanted'});
   }
 
-  #send(event: EngineEvent): void {
-    this.#events.push(event);
-    if (this.#isStepping) return;
-    this.#isStepping = true;
-    try {
-      for (let next = this.#events.shift(); next !== undefined; next = this.#events.shift()) this.#step(next);
-    } finally {
-      this.#isStepping = false;
-    }
-  }
-
   #step(event: EngineEvent): void {
     const before = this.#state;
     const {state, effects} = stepEngine(before, event, this.#options.policy);
@@ -166,6 +178,7 @@ export class EngineRunner implements SlotOwner {
     if (state.kind !== before.kind) {
       this.#deadline?.[Symbol.dispose]();
       logChange(this.#environment.log, this.#model, before, state);
+      this.#log.add(`hearsay: ${state.kind}${'reason' in state ? `: ${state.reason}` : ''}`);
       this.#watchIdle();
     }
     for (const effect of effects) this.#perform(effect);
@@ -192,8 +205,9 @@ export class EngineRunner implements SlotOwner {
   }
 
   #spawn(): void {
-    const {settings, launch} = this.#options;
-    const server = new LlamaServer(this.#model, settings, launch, this.#environment);
+    const launch = {...this.#options.launch, log: (line: string) => this.#log.add(line)};
+    const server = new LlamaServer(this.#model, this.#settings, launch, this.#environment);
+    this.#slots.resize(this.#settings.slots);
     this.#server = server;
     this.#loaded = this.#model;
     this.#startedMs = this.#environment.clock.monotonicMs();
@@ -205,12 +219,17 @@ export class EngineRunner implements SlotOwner {
     this.#server = undefined;
     this.#loaded = undefined;
     this.#lastExit = exit;
+    this.#watch?.[Symbol.dispose]();
+    this.#watch = undefined;
     this.#send({kind: 'exited', reason: exit.reason, final: exit.final});
   }
 
   async #awaitReady(server: LlamaServer | undefined): Promise<void> {
     const isReady = await server?.ready();
-    if (isReady === true && server === this.#server) this.#send({kind: 'healthy'});
+    if (isReady !== true || server === undefined || server !== this.#server) return;
+    const ours = (): number => [...this.#reservations].filter(({isRunning}) => isRunning).length;
+    this.#watch = new ServerWatch(server, this.#options.watch, ours, this.#environment);
+    this.#send({kind: 'healthy'});
   }
 
   /** A start that nobody waits for any more is not made. */
@@ -220,10 +239,18 @@ export class EngineRunner implements SlotOwner {
   }
 
   #settle(): void {
-    if (this.#state.kind === 'broken') this.#failPending(engineFailed(this.#model, this.#state.reason));
-    if (this.#state.kind === 'stopped') this.#slots.serve(); // whoever waits in ready() wants it again
+    if (this.#state.kind === 'broken') {
+      this.#isLoadWanted = false;
+      this.#failPending(engineFailed(this.#model, this.#state.reason));
+    }
+    if (this.#state.kind === 'stopped') {
+      this.#slots.resize(this.#settings.slots);
+      this.#slots.serve(); // whoever waits in ready() wants it again
+      if (this.#isLoadWanted && !this.#isClosed) this.#send({kind: 'wanted'});
+    }
     if (this.#state.kind === 'ready') {
-      this.#loadMs = this.#environment.clock.monotonicMs() - this.#startedMs;
+      this.#isLoadWanted = false;
+      this.#options.loadTimes.note(this.#model, this.#environment.clock.monotonicMs() - this.#startedMs);
       this.#readySinceWallMs = this.#environment.clock.wallMs();
       for (let held = this.#slots.held; held > 0; held -= 1) this.#send({kind: 'acquired'});
       this.#serveQueue();
@@ -238,7 +265,8 @@ export class EngineRunner implements SlotOwner {
   }
 
   #isWanted(): boolean {
-    return [...this.#reservations].some(({isPending}) => isPending);
+    const isKept = this.#isLoadWanted || this.#idle.isKept;
+    return isKept || [...this.#reservations].some(({isPending}) => isPending);
   }
 
   #failPending(fault: Fault): void {
@@ -247,44 +275,17 @@ export class EngineRunner implements SlotOwner {
 
   /** Called after everything that makes it idle or busy. */
   #watchIdle(): void {
-    const isIdle = this.#state.kind === 'ready' && this.#reservations.size === 0 && !this.#isClosed;
-    if (isIdle === (this.#idle !== undefined)) return;
-    this.#idle?.timer[Symbol.dispose]();
-    this.#idle = isIdle ? this.#idleTimer() : undefined;
-  }
-
-  #idleTimer(): {readonly timer: Disposable; readonly dueMs: number} {
-    const {clock} = this.#environment;
-    const {keepAliveMs} = this.#options;
-    const timer = clock.after(keepAliveMs, () => this.#send({kind: 'unwanted'}));
-    return {timer, dueMs: clock.monotonicMs() + keepAliveMs};
-  }
-
-  #unloadInMs(): number | undefined {
-    return this.#idle && Math.max(0, this.#idle.dueMs - this.#environment.clock.monotonicMs());
+    this.#idle.watch(this.#state.kind === 'ready' && this.#reservations.size === 0 && !this.#isClosed);
   }
 
   #waitMs(): number {
-    switch (this.#state.kind) {
-      case 'ready':
-        return this.#slots.waitMs();
-      case 'broken':
-        return 0;
-      case 'starting': {
-        const elapsedMs = this.#environment.clock.monotonicMs() - this.#startedMs;
-        return Math.round(Math.max(0, this.#loadMs - elapsedMs)) + this.#slots.waitMs();
-      }
-      case 'stopped':
-      case 'draining':
-      case 'stopping':
-      case 'backing off':
-        return Math.round(this.#loadMs) + this.#slots.waitMs();
-    }
+    const loadMs = this.#options.loadTimes.expectedMs(this.#model);
+    return expectedWaitMs(this.#state.kind, {remainingMs: this.#remainingMs(), loadMs, slotsMs: this.#slots.waitMs()});
   }
 
-  #busy(reason: BusyReason): Busy {
-    const retryAfterMs = Math.min(retryMsMax, Math.max(retryMsMin, this.#waitMs()));
-    return {kind: 'busy', reason, record: undefined, retryAfterMs};
+  #remainingMs(): number {
+    const elapsedMs = this.#environment.clock.monotonicMs() - this.#startedMs;
+    return remainingLoadMs(elapsedMs, this.#options.loadTimes.expectedMs(this.#model), this.#server?.loadedShare);
   }
 
   #refused(reason: string): Refusal {

@@ -8,5 +8,8 @@ export {engineVersion, findEngine} from './find-engine.ts';
 export type {Engine} from './find-engine.ts';
 export {formatProgress, installEngine} from './install-engine.ts';
 export type {InstallProgress} from './install-engine.ts';
+export {startExternalEngines} from './start-external-engines.ts';
+export type {ExternalEngineConfig} from './external-engine.ts';
 export {startEngineHost} from './start-engine-host.ts';
 export type {EngineHostConfig} from './start-engine-host.ts';
+export {knownArchitectures} from './known-architectures.ts';

@@ -16,6 +16,8 @@ export interface ExitFacts {
   readonly lines: readonly string[];
   /** Paths that must not appear in the reason; only their last parts do. */
   readonly files: readonly string[];
+  /** The system has ended some process for want of memory since this one started; undefined: it does not tell. */
+  readonly outOfMemory?: boolean | undefined;
 }
 
 /** Lines that tell why, the most telling first; llama-server says the cause early and then repeats its consequences. */
@@ -48,8 +50,8 @@ const signalTexts: Readonly<Partial<Record<NodeJS.Signals, string>>> = {
 };
 
 /** Pure: what an exit means, from its status and the last lines on stderr. */
-export function judgeExit({code, signal, lines, files}: ExitFacts): EngineExit {
-  const how = signal === null ? `exited with code ${code}` : (signalTexts[signal] ?? `was killed (${signal})`);
+export function judgeExit({code, signal, lines, files, outOfMemory}: ExitFacts): EngineExit {
+  const how = signal === null ? `exited with code ${code}` : signalText(signal, outOfMemory);
   // Stopped by a signal from outside, it had nothing to say about itself.
   const why = signal === 'SIGKILL' || signal === 'SIGTERM' || code === 0 ? undefined : tellingPart(lines);
   const finals = signal === null ? lines.filter(line => final.test(line)) : [];
@@ -59,6 +61,12 @@ export function judgeExit({code, signal, lines, files}: ExitFacts): EngineExit {
     final: finals.length > 0 && !finals.some(line => memory.test(line)),
     portTaken: signal === null && lines.some(line => line.includes("couldn't bind HTTP server socket")),
   };
+}
+
+function signalText(signal: NodeJS.Signals, outOfMemory: boolean | undefined): string {
+  if (signal === 'SIGKILL' && outOfMemory === true) return 'was killed (SIGKILL) by the system for want of memory';
+  if (signal === 'SIGKILL' && outOfMemory === false) return 'was killed (SIGKILL) by somebody, not for want of memory';
+  return signalTexts[signal] ?? `was killed (${signal})`;
 }
 
 function tellingPart(lines: readonly string[]): string | undefined {
@@ -71,6 +79,7 @@ function tellingPart(lines: readonly string[]): string | undefined {
   return undefined;
 }
 
-function withoutFolders(text: string, files: readonly string[]): string {
+/** Pure: a line in which these paths are cut to file names. */
+export function withoutFolders(text: string, files: readonly string[]): string {
   return files.reduce((rest, file) => rest.replaceAll(file, file.replace(/^.*[/\\]/u, '')), text);
 }

@@ -1,6 +1,7 @@
 import {Agent, request as startRequest} from 'node:http';
 import type {ClientRequest, IncomingMessage} from 'node:http';
-import type {Endpoint, Fault, WorkResponse} from '@hearsay/core';
+import {Agent as SecureAgent, request as startSecureRequest} from 'node:https';
+import type {EngineCall, Fault, WorkResponse} from '@hearsay/core';
 
 /** One request to a llama-server, under way. */
 export interface Call {
@@ -8,11 +9,19 @@ export interface Call {
   readonly response: Promise<WorkResponse>;
   /** Resolves when nothing of the call is under way any more: the answer is whole, or its socket is closed. */
   closed(): Promise<void>;
+  /** Where it is: without an answer yet, with one that runs, read to the end, or cut before that. */
+  state(): CallState;
 }
+
+type CallState = 'sent' | 'running' | 'whole' | 'cut';
 
 export interface LlamaClientOptions {
   readonly port: number;
-  readonly apiKey: string;
+  readonly apiKey: string | undefined;
+  /** Default: this machine, without TLS, at the root. */
+  readonly host?: string;
+  readonly isSecure?: boolean;
+  readonly basePath?: string;
   /** Makes the fault for a call whose connection broke; may wait until it is known how the process died. */
   readonly explain: (cause: unknown) => Promise<Fault>;
 }
@@ -21,6 +30,8 @@ interface Message {
   readonly path: string;
   /** A POST when there is one. */
   readonly body?: Uint8Array;
+  /** Of the body; JSON unless given. */
+  readonly contentType?: string | undefined;
   /** On a connection of its own. */
   readonly fresh?: boolean;
 }
@@ -29,6 +40,7 @@ interface Exchange {
   readonly request: ClientRequest;
   readonly head: Promise<IncomingMessage>;
   readonly closed: Promise<void>;
+  readonly state: () => CallState;
 }
 
 /**
@@ -37,23 +49,26 @@ interface Exchange {
  */
 export class LlamaClient {
   readonly #options: LlamaClientOptions;
-  readonly #agent = new Agent({keepAlive: true});
+  readonly #agent: Agent;
   readonly #stopped = new AbortController();
+  #received = 0;
 
   constructor(options: LlamaClientOptions) {
     this.#options = options;
+    this.#agent = options.isSecure === true ? new SecureAgent({keepAlive: true}) : new Agent({keepAlive: true});
   }
 
   /** Sends the body as it is; nothing of the client's own headers goes along. */
-  post(endpoint: Endpoint, body: Uint8Array, signal: AbortSignal): Call {
-    let exchange = this.#send({path: endpoint, body}, signal);
+  post({endpoint: path, body, contentType}: EngineCall, signal: AbortSignal): Call {
+    const message = {path, body, contentType};
+    let exchange = this.#send(message, signal);
     const head = exchange.head.catch(async (cause: unknown) => {
       // llama-server closes an idle connection after 5 s or 100 requests, perhaps just while we write to it. It has not
       // read the request then, so this is no second run.
       const wasStale = exchange.request.reusedSocket && isReset(cause) && !this.#isOver(signal);
       if (!wasStale) throw cause;
       await exchange.closed;
-      exchange = this.#send({path: endpoint, body, fresh: true}, signal);
+      exchange = this.#send({...message, fresh: true}, signal);
       return exchange.head;
     });
     return {
@@ -62,7 +77,13 @@ export class LlamaClient {
         await head.catch(() => undefined);
         await exchange.closed;
       },
+      state: () => exchange.state(),
     };
+  }
+
+  /** Grows with every piece of an answer that is read. */
+  get received(): number {
+    return this.#received;
   }
 
   /** The status of a GET; undefined when nobody answered within the signal's time. */
@@ -73,6 +94,17 @@ export class LlamaClient {
       return response.statusCode;
     } catch {
       return undefined; // not listening yet, or gone; the process itself tells which
+    }
+  }
+
+  /** The JSON of a GET; undefined when nobody answered with one within the signal's time. */
+  async json(path: string, signal: AbortSignal): Promise<unknown> {
+    try {
+      const response = await this.#send({path}, signal).head;
+      if (response.statusCode !== 200) return void response.resume();
+      return JSON.parse(Buffer.concat(await Array.fromAsync<Buffer>(response)).toString());
+    } catch {
+      return undefined; // gone, too slow, or no JSON
     }
   }
 
@@ -101,6 +133,7 @@ export class LlamaClient {
     try {
       for await (const chunk of response) {
         const bytes: Uint8Array = chunk;
+        this.#received += 1;
         yield bytes;
       }
     } catch (cause) {
@@ -111,36 +144,51 @@ export class LlamaClient {
     if (!response.complete) throw await this.#options.explain(new Error('the answer was cut'));
   }
 
-  #send({path, body, fresh = false}: Message, signal: AbortSignal): Exchange {
-    const {port, apiKey} = this.#options;
+  #send({path, body, contentType = 'application/json', fresh = false}: Message, signal: AbortSignal): Exchange {
+    const {port, apiKey, host = '127.0.0.1', isSecure = false, basePath = ''} = this.#options;
     const headers = {
-      authorization: `Bearer ${apiKey}`,
-      ...(body === undefined ? {} : {'content-type': 'application/json', 'content-length': body.byteLength}),
+      ...(apiKey === undefined ? {} : {authorization: `Bearer ${apiKey}`}),
+      ...(body === undefined ? {} : {'content-type': contentType, 'content-length': body.byteLength}),
     };
     const method = body === undefined ? 'GET' : 'POST';
     const agent = fresh ? false : this.#agent;
-    const request = startRequest({host: '127.0.0.1', port, method, path, headers, agent});
+    const request = (isSecure ? startSecureRequest : startRequest)({
+      host,
+      port,
+      method,
+      path: `${basePath}${path}`,
+      headers,
+      agent,
+    });
     const head = Promise.withResolvers<IncomingMessage>();
     const closed = Promise.withResolvers<void>();
     let response: IncomingMessage | undefined;
+    let isClosed = false;
+    const state = (): CallState => {
+      if (response?.complete === true) return 'whole';
+      if (isClosed) return 'cut';
+      return response === undefined ? 'sent' : 'running';
+    };
     // The response is destroyed where there is one: destroying only the request would let the rest of it be read first.
     const cut = (): void => void (response ?? request).destroy(new Error('the call was ended'));
     const signals = [signal, this.#stopped.signal];
     for (const each of signals) each.addEventListener('abort', cut, {once: true});
     request.on('response', message => {
       response = message;
+      this.#received += 1;
       message.on('error', () => {}); // whoever reads the body gets it too; if nobody reads, it must not end the daemon
       head.resolve(message);
     });
     request.on('error', error => head.reject(error));
     request.on('close', () => {
+      isClosed = true;
       for (const each of signals) each.removeEventListener('abort', cut);
       head.reject(new Error('the connection was closed'));
       closed.resolve();
     });
     if (this.#isOver(signal)) cut();
     request.end(body);
-    return {request, head: head.promise, closed: closed.promise};
+    return {request, head: head.promise, closed: closed.promise, state};
   }
 
   #isOver(signal: AbortSignal): boolean {

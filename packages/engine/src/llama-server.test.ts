@@ -61,7 +61,7 @@ test('R85: when another process has taken the chosen port, another port is used'
   t.true(await server.ready());
   t.is(choices, 3);
   const body = Buffer.from(JSON.stringify({messages: [{role: 'user', content: 'x'}], max_tokens: 2}));
-  const response = await server.call('/v1/chat/completions', body, new AbortController().signal).response;
+  const response = await server.call({endpoint: '/v1/chat/completions', body}, new AbortController().signal).response;
   t.is(response.status, 200);
   t.regex(Buffer.concat(await Array.fromAsync(response.body)).toString(), / 1 2/u);
 });

@@ -1,7 +1,7 @@
 import {once} from 'node:events';
 import {createServer} from 'node:net';
 import {describeError, Fault} from '@hearsay/core';
-import type {Endpoint, Environment, StoredModel} from '@hearsay/core';
+import type {EngineCall, Environment, StoredModel} from '@hearsay/core';
 import {engineArguments, engineEnvironment} from './engine-arguments.ts';
 import type {EngineSettings} from './engine-arguments.ts';
 import {EngineProcess} from './engine-process.ts';
@@ -19,6 +19,8 @@ export interface LaunchSettings {
   readonly variables: Readonly<Record<string, string | undefined>>;
   /** A port that is free now; replaced only by tests. */
   readonly choosePort?: () => Promise<number>;
+  /** Takes every line that engines write to stderr. */
+  readonly log?: (line: string) => void;
 }
 
 /** Ports tried for one start; each can only be lost to a process that binds it within milliseconds. */
@@ -31,8 +33,11 @@ const probeMsMax = 250;
 /** A look that takes longer is given up and repeated: the process is stopped, or starved while it loads. */
 const probeTimeoutMs = 2_000;
 
-/** How long a broken connection waits for the news that its process died, which is the better reason. */
-const deathNewsWithinMs = 500;
+/**
+ * How long a broken connection waits for the news that its process died, the better reason. Longer than an exit
+ * waits for its last lines; a connection that breaks while the process lives is rare.
+ */
+const deathNewsWithinMs = 2_000;
 
 /** One llama-server with its HTTP door, from the choice of its port until it is gone. */
 export class LlamaServer {
@@ -46,6 +51,8 @@ export class LlamaServer {
   #lookNow = (): void => {};
   #exit: EngineExit | undefined;
   #stopReason: string | undefined;
+  #killReason: string | undefined;
+  #loadedShare: number | undefined;
 
   constructor(model: StoredModel, settings: EngineSettings, launch: LaunchSettings, environment: Environment) {
     this.#launch = launch;
@@ -56,6 +63,27 @@ export class LlamaServer {
 
   get processId(): number | undefined {
     return this.#process?.pid;
+  }
+
+  /** Share of the model that is loaded, 0…1; undefined when llama-server does not tell. */
+  get loadedShare(): number | undefined {
+    return this.#loadedShare;
+  }
+
+  get received(): number {
+    return this.#client?.received ?? 0;
+  }
+
+  async answers(msMax: number): Promise<boolean> {
+    using limit = this.#limit(msMax);
+    return (await this.#client?.status('/health', limit.signal)) === 200;
+  }
+
+  /** Slots that it works on now; undefined when it does not tell in time. */
+  async workingSlots(): Promise<number | undefined> {
+    using limit = this.#limit(probeTimeoutMs);
+    const slots = await this.#client?.json('/slots', limit.signal);
+    return Array.isArray(slots) ? slots.filter(isWorking).length : undefined;
   }
 
   /** True when it answers; false when it is gone before that. */
@@ -74,25 +102,28 @@ export class LlamaServer {
   }
 
   /** Sends a request; only after `ready()`. */
-  call(endpoint: Endpoint, body: Uint8Array, signal: AbortSignal): Call {
+  call(call: EngineCall, signal: AbortSignal): Call {
     if (this.#client === undefined) throw new Fault('INTERNAL', 'an engine was called before it was ready');
-    return this.#client.post(endpoint, body, signal);
+    return this.#client.post(call, signal);
   }
 
   /** Cuts what still runs, because llama-server does not end while a client is there, and asks it to go. */
   terminate(reason: string): void {
     this.#stopReason ??= reason;
     this.#client?.destroy();
-    this.#process?.signal('SIGTERM');
+    this.#process?.terminate();
   }
 
-  kill(): void {
-    this.#process?.signal('SIGKILL');
+  /** With a reason, that is what its end and its broken requests are explained with. */
+  kill(reason?: string): void {
+    this.#killReason ??= reason;
+    this.#process?.kill();
   }
 
   async #live(model: StoredModel, settings: EngineSettings): Promise<EngineExit> {
     try {
-      this.#exit = await this.#liveOnSomePort(model, settings);
+      const exit = await this.#liveOnSomePort(model, settings);
+      this.#exit = this.#killReason === undefined ? exit : {...exit, reason: this.#killReason};
     } catch (error) {
       const reason = `cannot start llama-server: ${describeError(error)}`;
       this.#exit = {reason, lines: [], final: false, portTaken: false};
@@ -116,7 +147,11 @@ export class LlamaServer {
           variables: engineEnvironment(variables, this.#apiKey),
           files: model.files,
           runFolder,
-          saysReady: () => this.#lookNow(),
+          says: progress => {
+            if (progress.kind === 'ready') this.#lookNow();
+            else this.#loadedShare = progress.share;
+          },
+          log: this.#launch.log ?? (() => {}),
         },
         this.#environment,
       );
@@ -140,10 +175,15 @@ export class LlamaServer {
   }
 
   async #explain(model: StoredModel, cause: unknown): Promise<Fault> {
-    if (this.#stopReason === undefined) await within(this.#environment.clock, deathNewsWithinMs, this.exited);
-    const reason = this.#stopReason ?? this.#exit?.reason ?? `the connection to it broke: ${describeError(cause)}`;
+    const ended = this.#stopReason ?? this.#killReason;
+    if (ended === undefined) await within(this.#environment.clock, deathNewsWithinMs, this.exited);
+    const reason = ended ?? this.#exit?.reason ?? `the connection to it broke: ${describeError(cause)}`;
     return engineFailed(model, reason, cause);
   }
+}
+
+function isWorking(slot: unknown): boolean {
+  return typeof slot === 'object' && slot !== null && 'is_processing' in slot && slot.is_processing === true;
 }
 
 /** The fault that a request gets when its engine could not serve it. */

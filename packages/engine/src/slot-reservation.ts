@@ -1,18 +1,23 @@
 import {Fault} from '@hearsay/core';
-import type {Endpoint, Reservation, WorkResponse} from '@hearsay/core';
+import type {EngineCall, Reservation, WorkResponse} from '@hearsay/core';
 import {abortable} from './abortable.ts';
 import type {Call} from './llama-client.ts';
-import type {LlamaServer} from './llama-server.ts';
 import type {Slot} from './slots.ts';
 
 /** Made once: every request ends with it, and a stack trace each time would cost more than the rest of the ending. */
 const givenBack = new Fault('CANCELLED', 'the slot was given back before its request had ended');
 
+/** Where requests are sent. */
+export interface EngineDoor {
+  call(call: EngineCall, signal: AbortSignal): Call;
+}
+
 /** What a reservation needs of the engine it belongs to. */
 export interface SlotOwner {
   /** Waits until the engine is ready; starts it when it is stopped. Throws ENGINE_FAILED when it is broken. */
-  ready(signal: AbortSignal): Promise<LlamaServer>;
-  giveBack(reservation: SlotReservation): void;
+  ready(signal: AbortSignal): Promise<EngineDoor>;
+  /** `wasCut`: its request was sent and did not end by itself, so llama-server may still work on it. */
+  giveBack(reservation: SlotReservation, wasCut: boolean): Promise<void>;
 }
 
 /** A slot, or a place in the line for one, from `reserve` until it is disposed. */
@@ -35,17 +40,19 @@ export class SlotReservation implements Reservation {
     return this.#call === undefined && !this.#end.signal.aborted;
   }
 
-  async run(
-    {endpoint, body}: {readonly endpoint: Endpoint; readonly body: Uint8Array},
-    signal: AbortSignal,
-  ): Promise<WorkResponse> {
+  /** True while llama-server works on its request. */
+  get isRunning(): boolean {
+    return this.#call?.state() === 'running';
+  }
+
+  async run(call: EngineCall, signal: AbortSignal): Promise<WorkResponse> {
     if (this.#isUsed) throw new Fault('INTERNAL', 'a reservation runs one request only');
     this.#isUsed = true;
     const either = AbortSignal.any([signal, this.#end.signal]);
     await abortable(this.slot.granted, either);
     const server = await this.#owner.ready(either);
     either.throwIfAborted();
-    this.#call = server.call(endpoint, body, either);
+    this.#call = server.call(call, either);
     return this.#call.response;
   }
 
@@ -63,6 +70,6 @@ export class SlotReservation implements Reservation {
   async #dispose(): Promise<void> {
     this.fail(givenBack);
     await this.#call?.closed();
-    this.#owner.giveBack(this);
+    await this.#owner.giveBack(this, this.#call !== undefined && this.#call.state() !== 'whole');
   }
 }

@@ -25,7 +25,7 @@ const newShare = 0.2;
 
 /** Counts an engine's slots and keeps the line for them, first come first served. */
 export class Slots {
-  readonly size: number;
+  #size: number;
   readonly #clock: Clock;
   /** With the time since when, on the monotonic clock. */
   readonly #held = new Map<Slot, number>();
@@ -33,8 +33,17 @@ export class Slots {
   #holdingMs = holdingMsAtFirst;
 
   constructor(size: number, clock: Clock) {
-    this.size = size;
+    this.#size = size;
     this.#clock = clock;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Slots that are held above a smaller size stay held until they are given back. */
+  resize(size: number): void {
+    this.#size = size;
   }
 
   get held(): number {

@@ -105,7 +105,7 @@ test('disposing a reservation twice gives back one slot, and disposing it while 
   const reservation = take(host, model);
   const response = await chat(reservation, {endless: true});
   await Promise.all([reservation[Symbol.asyncDispose](), reservation[Symbol.asyncDispose]()]);
-  t.is(snapshotOf(host, model)?.busy, 1);
+  await until('the proof that it is free', () => snapshotOf(host, model)?.busy === 1);
   await t.throwsAsync(Array.fromAsync(response.body), {name: 'Fault', message: /given back/u});
 });
 
@@ -118,6 +118,7 @@ test('R7: twenty streams that are dropped after one chunk leave all slots free',
     for await (const chunk of response.body) if (chunk.length > 0) break;
   });
   await Promise.all(drops);
+  await until('the proof that they are free', () => snapshotOf(host, model)?.busy === 0);
   t.like(snapshotOf(host, model), {state: 'ready', busy: 0, queued: 0});
   t.is(await countToThree(host, model), ' 1 2 3');
 });

@@ -1,7 +1,11 @@
 import type {Busy, EngineHost, EnginePolicy, EngineSnapshot} from '@hearsay/core';
-import type {Environment, MemoryFacts, Refusal, Reservation, StoredModel} from '@hearsay/core';
+import type {Environment, LoadWish, LogPage, MemoryFacts, Refusal, Reservation} from '@hearsay/core';
+import type {ReserveOptions, StoredModel} from '@hearsay/core';
+import type {ProofPolicy} from './cancel-proof.ts';
 import {EngineRunner} from './engine-runner.ts';
+import type {HungPolicy} from './hung-watch.ts';
 import {installHint} from './install-hint.ts';
+import {LoadTimes} from './load-times.ts';
 import {measureMemory} from './measure-memory.ts';
 import {reapOrphans} from './pid-files.ts';
 
@@ -18,6 +22,9 @@ export interface EngineHostConfig {
   readonly contextMax: number;
   /** Idle time until an engine is unloaded; Infinity: never. */
   readonly keepAliveMs: number;
+  /** Bounds of what requests may ask instead; default: whatever they like. */
+  readonly keepAliveMsMin?: number;
+  readonly keepAliveMsMax?: number;
   /** Threads of one engine; undefined: llama-server's own choice. */
   readonly threads: number | undefined;
   readonly cacheRamMiB: number;
@@ -27,6 +34,10 @@ export interface EngineHostConfig {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Limits and patience, where they differ from `enginePolicy`. */
   readonly policy?: Partial<EnginePolicy>;
+  readonly hung?: Partial<HungPolicy>;
+  readonly proof?: Partial<ProofPolicy>;
+  /** Where it is remembered how long loads took; undefined: nowhere. */
+  readonly loadTimesFile?: string;
 }
 
 const enginePolicy: EnginePolicy = {
@@ -39,14 +50,26 @@ const enginePolicy: EnginePolicy = {
   backoffMs: attempt => 500 * 2 ** attempt,
 };
 
+const hungPolicy: HungPolicy = {
+  lookEveryMs: 5_000,
+  lookMsMax: 4_000, // it answers within a millisecond, also under full load
+  failuresMax: 4, // together less than half a minute, which a machine that swaps may be silent for
+};
+
+const proofPolicy: ProofPolicy = {
+  graceMs: 60_000, // the rest of a long prompt, which llama-server does not leave half read
+};
+
 /** Ends the engines that an earlier run left behind, then lends engines on demand. Nothing is started yet. */
 export async function startEngineHost(config: EngineHostConfig, environment: Environment): Promise<EngineHost> {
   await reapOrphans(config.runFolder, environment);
-  return new LocalEngineHost(config, environment);
+  const loadTimes = await LoadTimes.open(config.loadTimesFile, environment.log);
+  return new LocalEngineHost(config, loadTimes, environment);
 }
 
 class LocalEngineHost implements EngineHost {
   readonly #config: EngineHostConfig;
+  readonly #loadTimes: LoadTimes;
   readonly #environment: Environment;
   /** By the key of their model; one stays when its engine has stopped, because it knows how that one behaved. */
   readonly #runners = new Map<string, EngineRunner>();
@@ -54,18 +77,25 @@ class LocalEngineHost implements EngineHost {
   #isClosed = false;
   #loadSeq = 0;
 
-  constructor(config: EngineHostConfig, environment: Environment) {
+  constructor(config: EngineHostConfig, loadTimes: LoadTimes, environment: Environment) {
     this.#config = config;
+    this.#loadTimes = loadTimes;
     this.#environment = environment;
   }
 
-  reserve(model: StoredModel, {force}: {readonly force: boolean}): Reservation | Busy | Refusal {
+  reserve(model: StoredModel, options: ReserveOptions): Reservation | Busy | Refusal {
     if (this.#isClosed) return {kind: 'busy', reason: 'draining', record: undefined, retryAfterMs: 1_000};
-    if (model.problem !== undefined) return {kind: 'refused', code: 'broken', message: model.problem};
     const runner = this.#runner(model);
-    return runner === undefined
-      ? {kind: 'refused', code: 'broken', message: `there is no llama-server on this node. ${installHint}`}
-      : runner.reserve(model, force);
+    return runner instanceof EngineRunner ? runner.reserve(model, options) : runner;
+  }
+
+  load(model: StoredModel, wish: LoadWish): Refusal | undefined {
+    const runner = this.#runner(model);
+    return runner instanceof EngineRunner ? runner.load(model, wish) : runner;
+  }
+
+  logs(key: string, after: number): LogPage {
+    return this.#runners.get(key)?.logs(after) ?? {lines: [], first: 0, next: 0};
   }
 
   async stop(key: string): Promise<void> {
@@ -98,18 +128,31 @@ class LocalEngineHost implements EngineHost {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
     await Promise.all([...this.#runners.values()].map(runner => runner.close()));
+    await this.#loadTimes.saved();
   }
 
-  #runner(model: StoredModel): EngineRunner | undefined {
-    const {engine, runFolder, environment: variables, keepAliveMs} = this.#config;
-    if (engine === undefined) return undefined;
+  #runner(model: StoredModel): EngineRunner | Refusal {
+    const {engine, runFolder, environment: variables} = this.#config;
+    if (model.problem !== undefined) return {kind: 'refused', code: 'broken', message: model.problem};
+    if (engine === undefined) {
+      return {kind: 'refused', code: 'broken', message: `there is no llama-server on this node. ${installHint}`};
+    }
     const known = this.#runners.get(model.key);
     if (known !== undefined) return known;
     const options = {
       launch: {command: engine.command, leadingArguments: engine.leadingArguments, runFolder, variables},
       settings: this.#config,
       policy: {...enginePolicy, ...this.#config.policy},
-      keepAliveMs,
+      keepAlive: {
+        usualMs: this.#config.keepAliveMs,
+        minMs: this.#config.keepAliveMsMin ?? 0,
+        maxMs: this.#config.keepAliveMsMax ?? Infinity,
+      },
+      watch: {
+        hung: {...hungPolicy, ...this.#config.hung},
+        proof: {...proofPolicy, ...this.#config.proof},
+      },
+      loadTimes: this.#loadTimes,
       changed: () => this.#changed(),
     };
     const runner = new EngineRunner(model, options, this.#environment);

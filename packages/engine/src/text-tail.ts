@@ -4,12 +4,15 @@ const lineLengthMax = 500;
 /** The last lines of an output, in bounded memory however much is written. */
 export class TextTail {
   readonly #linesMax: number;
+  readonly #onLine: (line: string) => void;
   readonly #decoder = new TextDecoder();
   readonly #lines: string[] = [];
   #unfinished = '';
 
-  constructor(linesMax: number) {
+  /** `onLine` is told of every whole line that is not empty. */
+  constructor(linesMax: number, onLine: (line: string) => void = () => {}) {
     this.#linesMax = linesMax;
+    this.#onLine = onLine;
   }
 
   push(bytes: Uint8Array): void {
@@ -36,6 +39,7 @@ export class TextTail {
     this.#unfinished = '';
     if (line === '') return;
     this.#lines.push(line);
+    this.#onLine(line);
     if (this.#lines.length > this.#linesMax) this.#lines.shift();
   }
 }

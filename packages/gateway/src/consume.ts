@@ -1,4 +1,5 @@
 import {Fault} from '@hearsay/core';
+import type {Answer} from '@hearsay/core';
 
 /** Called for each chunk; resolves when the next one may come, with false when no more is wanted. */
 export type Take = (chunk: Uint8Array) => boolean | Promise<boolean>;
@@ -33,18 +34,23 @@ export async function readText(
   return Buffer.concat(chunks).toString();
 }
 
-/** As the promise, but rejects as soon as the signal aborts; a value that comes too late goes to `discard`. */
-export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal, discard?: (late: T) => void): Promise<T> {
+/** As the promise, but rejects as soon as the signal aborts; a value that comes too late goes to `onLate`. */
+export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal, onLate?: (late: T) => void): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(reasonOf(signal));
     if (signal.aborted) abort();
     else signal.addEventListener('abort', abort, {once: true});
-    promise.then(value => (signal.aborted ? discard?.(value) : resolve(value)), reject);
+    promise.then(value => (signal.aborted ? onLate?.(value) : resolve(value)), reject);
   });
 }
 
+/** Ends an answer that came after its client had gone. */
+export function discard({body}: Answer): void {
+  endQuietly(body[Symbol.asyncIterator]());
+}
+
 /** Ends a body that nobody reads. Its own trouble with that changes nothing for the client. */
-export function endQuietly(iterator: AsyncIterator<Uint8Array>): void {
+function endQuietly(iterator: AsyncIterator<Uint8Array>): void {
   iterator.return?.().catch(() => {});
 }
 

@@ -14,10 +14,10 @@ test('C12: events come out whole however the bytes are split', t => {
       const events: string[] = [];
       for (let from = 0, turn = 0; from < bytes.length; turn += 1) {
         const size = sizes[turn % sizes.length] ?? 1;
-        events.push(...splitter.push(bytes.subarray(from, from + size)));
+        events.push(...splitter.push(bytes.subarray(from, from + size)).map(({name, data}) => `${name}|${data}`));
         from += size;
       }
-      t.deepEqual(events, ['{"a":"ä€😀"}', 'b', 'c\nd', '[DONE]']);
+      t.deepEqual(events, ['|{"a":"ä€😀"}', '|b', 'x|c\nd', '|[DONE]']);
     }),
   );
 });
@@ -28,7 +28,7 @@ test('C13: an event of two megabytes is no problem', t => {
   const bytes = bytesOf(`data: ${data}\n\n`);
   const events: string[] = [];
   for (let from = 0; from < bytes.length; from += 4096) {
-    events.push(...splitter.push(bytes.subarray(from, from + 4096)));
+    events.push(...splitter.push(bytes.subarray(from, from + 4096)).map(event => event.data));
   }
   t.deepEqual(events, [data]);
 });

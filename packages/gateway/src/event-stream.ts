@@ -8,23 +8,31 @@ const eventCharactersMax = 16 * 1024 * 1024;
 /** How much of a stream's end is remembered to judge it: more than the longest error event that llama-server writes. */
 const tailBytesMax = 2048;
 
-/** Cuts the bytes of a server-sent event stream, however they are split, into the data of its events. */
+/** One server-sent event. */
+export interface ServerEvent {
+  /** Of the `event:` line; empty when there was none. */
+  readonly name: string;
+  readonly data: string;
+}
+
+/** Cuts the bytes of a server-sent event stream, however they are split, into its events. */
 export class EventSplitter {
   readonly #decoder = new TextDecoder();
   #line = '';
+  #name = '';
   #data: string[] = [];
   #characters = 0;
 
-  /** The data of the events that these bytes complete. Comments and other fields are dropped. */
-  push(bytes: Uint8Array): readonly string[] {
+  /** The events that these bytes complete. Comments and other fields are dropped. */
+  push(bytes: Uint8Array): readonly ServerEvent[] {
     const lines = this.#decoder.decode(bytes, {stream: true}).split('\n');
     const rest = lines.pop() ?? '';
-    const complete: string[] = [];
+    const complete: ServerEvent[] = [];
     for (const piece of lines) {
       const line = this.#line + piece;
       this.#line = '';
-      const data = this.#take(line.endsWith('\r') ? line.slice(0, -1) : line);
-      if (data !== undefined) complete.push(data);
+      const event = this.#take(line.endsWith('\r') ? line.slice(0, -1) : line);
+      if (event !== undefined) complete.push(event);
     }
     this.#line += rest;
     if (this.#characters + this.#line.length > eventCharactersMax) {
@@ -33,13 +41,15 @@ export class EventSplitter {
     return complete;
   }
 
-  #take(line: string): string | undefined {
+  #take(line: string): ServerEvent | undefined {
     if (line === '') {
-      const data = this.#data;
+      const [name, data] = [this.#name, this.#data];
+      this.#name = '';
       this.#data = [];
       this.#characters = 0;
-      return data.length > 0 ? data.join('\n') : undefined;
+      return data.length > 0 ? {name, data: data.join('\n')} : undefined;
     }
+    if (line.startsWith('event:')) this.#name = line.slice(6).trim();
     if (line.startsWith('data:')) {
       this.#data.push(line.slice(line.startsWith('data: ') ? 6 : 5));
       this.#characters += line.length;
@@ -86,7 +96,7 @@ export function isAtBoundary(tail: string): boolean {
 export function leadingError(chunk: Uint8Array): JsonObject | undefined {
   const start = Buffer.from(chunk.buffer, chunk.byteOffset, Math.min(chunk.length, 32)).toString('latin1');
   if (!/^(?:event: ?error\r?\n)?data: ?\{"error"/u.test(start)) return undefined;
-  const data = new EventSplitter().push(chunk)[0];
-  const event = data === undefined ? undefined : parseObject(data);
+  const first = new EventSplitter().push(chunk)[0];
+  const event = first && parseObject(first.data);
   return event && isObject(event['error']) ? event : undefined;
 }

@@ -1,5 +1,6 @@
 import type {IncomingMessage, ServerResponse} from 'node:http';
 import {BlockList, isIP} from 'node:net';
+import {errorFormFor} from './error-form.ts';
 import {sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
 
@@ -11,6 +12,8 @@ export interface DoorRules {
   readonly hostnames: readonly string[];
   /** On for a loopback listener: a foreign name that leads here is an attack (DNS rebinding) or an unknown tunnel. */
   readonly checkHost: boolean;
+  /** Decides whether a request may come in; undefined: it may. */
+  readonly authorise: (request: IncomingMessage) => Problem | undefined;
 }
 
 /**
@@ -45,10 +48,13 @@ export function letIn(request: IncomingMessage, response: ServerResponse, rules:
     answerPreflight(request, response);
     return false;
   }
-  const problem = rules.checkHost && !isAllowedHost(host, rules.hostnames) ? foreignHost(host) : undefined;
-  if (problem === undefined && isWelcome) return true;
-  sendProblem(response, problem ?? foreignOrigin(origin ?? ''));
-  return false;
+  const problem = hostProblem(host, rules) ?? (isWelcome ? rules.authorise(request) : foreignOrigin(origin));
+  if (problem) sendProblem(response, problem, errorFormFor(request.url ?? '', request.headers));
+  return problem === undefined;
+}
+
+function hostProblem(host: string, {checkHost, hostnames}: DoorRules): Problem | undefined {
+  return checkHost && !isAllowedHost(host, hostnames) ? foreignHost(host) : undefined;
 }
 
 /** Pure: whether a Host header names this machine and not something that merely leads here. */
@@ -60,8 +66,13 @@ export function isAllowedHost(host: string, hostnames: readonly string[]): boole
 }
 
 /** Pure: pages of this machine, pages that come from the very host they call, and those that the owner lists. */
-export function isAllowedOrigin(origin: string, host: string, {corsOrigins, hostnames}: DoorRules): boolean {
+export function isAllowedOrigin(
+  origin: string,
+  host: string,
+  {corsOrigins, hostnames}: Pick<DoorRules, 'corsOrigins' | 'hostnames'>,
+): boolean {
   if (corsOrigins.includes('*') || corsOrigins.includes(origin)) return true;
+  if (appOrigin.test(origin)) return true;
   const match = /^https?:\/\/([^/]+)$/u.exec(origin);
   const from = match?.[1];
   if (from === undefined) return false;
@@ -69,6 +80,9 @@ export function isAllowedOrigin(origin: string, host: string, {corsOrigins, host
   const isHere = name === 'localhost' || name.endsWith('.localhost') || name === '0.0.0.0' || isLoopback(name);
   return isHere || (from === host && isAllowedHost(host, hostnames));
 }
+
+/** Desktop programs that are web pages inside: what runs them was installed here, and no web site can send these. */
+const appOrigin = /^(?:app|file|tauri|vscode-webview|vscode-file):\/\//u;
 
 /** Pure: `localhost`, 127.0.0.0/8 and ::1. */
 export function isLoopback(host: string): boolean {
@@ -91,15 +105,15 @@ function addCorsHeaders(response: ServerResponse, origin: string | undefined): v
 }
 
 const exposedHeaders =
-  'x-request-id, retry-after, x-should-retry, x-hearsay-request, x-hearsay-node, x-hearsay-model, ' +
+  'x-request-id, request-id, retry-after, x-should-retry, x-hearsay-request, x-hearsay-node, x-hearsay-model, ' +
   'x-hearsay-attempts, x-hearsay-policy, x-hearsay-reason';
 
 /** Allows whatever headers the browser asks for: which page asks is what matters. */
 function answerPreflight(request: IncomingMessage, response: ServerResponse): void {
   const wanted = request.headers['access-control-request-headers'];
   response.writeHead(204, {
-    allow: 'GET, HEAD, POST, OPTIONS',
-    'access-control-allow-methods': 'GET, HEAD, POST, OPTIONS',
+    allow: 'GET, HEAD, POST, DELETE, OPTIONS',
+    'access-control-allow-methods': 'GET, HEAD, POST, DELETE, OPTIONS',
     'access-control-allow-headers': wanted ?? 'authorization, content-type, x-hearsay-policy, x-request-id',
     'access-control-max-age': '86400',
     ...(request.headers['access-control-request-private-network'] === 'true'
@@ -119,7 +133,7 @@ function foreignHost(host: string): Problem {
 function foreignOrigin(origin: string): Problem {
   return forbidden(
     'origin_not_allowed',
-    `web pages of ${shown(origin)} may not call this node; to allow it, add the origin to gateway.corsOrigins`,
+    `web pages of ${shown(origin)} may not call this node; to allow it, add the origin to gateway.cors_origins`,
   );
 }
 

@@ -2,8 +2,9 @@ import {IncomingMessage} from 'node:http';
 import {Socket} from 'node:net';
 import test from 'ava';
 import {realEnvironment} from '../../../test/support/environment.ts';
-import {callerIn, identify, mayAdminister} from './identify.ts';
+import {callerIn, identifyBy, mayAdminister} from './identify.ts';
 import {startKeyRing} from './key-ring.ts';
+import type {KeyRules} from './identify.ts';
 import type {KeyRing} from './key-ring.ts';
 
 const emptyStore = {read: async () => undefined, write: async () => undefined};
@@ -24,7 +25,8 @@ function requestFrom(address: string, headers: Readonly<Record<string, string>> 
   return request;
 }
 
-const lax = {requireKey: false, insecure: false};
+const lax = {keys: [], requireKey: false, insecure: false};
+const identify = (request: IncomingMessage, rules: KeyRules) => identifyBy(rules)(request);
 
 test('programs of this machine need no key, others do, and a required key is required of all', async t => {
   const {ring} = await ringWith({name: 'notes'});
@@ -75,4 +77,16 @@ test('too many requests of a key are a 429 with the time to come back', async t 
   const problem = identify(requestFrom('127.0.0.1', headers), {ring, ...lax});
   t.is(problem?.status, 429);
   t.regex(problem?.headers?.['retry-after'] ?? '', /^\d+$/u);
+});
+
+test('a key of the config opens everything, and where there is one every client needs one', async t => {
+  const {ring, secrets} = await ringWith({name: 'notes'});
+  const rules = {...lax, ring, keys: ['owner']};
+  const own = requestFrom('192.168.1.5', {'x-api-key': 'owner'});
+  t.is(identify(own, rules), undefined);
+  t.true(mayAdminister(own));
+  t.is(identify(requestFrom('127.0.0.1'), rules)?.status, 401);
+  const application = requestFrom('192.168.1.5', {'x-api-key': secrets[0] ?? ''});
+  t.is(identify(application, rules), undefined);
+  t.is(callerIn(application)?.name, 'notes');
 });

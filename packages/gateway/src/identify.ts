@@ -3,10 +3,13 @@ import {BlockList, isIP} from 'node:net';
 import type {Caller} from '@hearsay/core';
 import {isSecret} from './key-ring.ts';
 import type {Identity, KeyRing} from './key-ring.ts';
+import {authoriseByKeys, keysIn, unauthorised} from './keys.ts';
 import {problemFrom} from './problem.ts';
 import type {Problem} from './problem.ts';
 
 export interface KeyRules {
+  /** Keys of the config file: the owner's own, which open everything. */
+  readonly keys: readonly string[];
   readonly ring: KeyRing | undefined;
   /** Also programs of this machine need a key. */
   readonly requireKey: boolean;
@@ -31,31 +34,38 @@ export function mayAdminister(request: IncomingMessage): boolean {
  * Finds out who sent a request and counts it; a problem when nobody may come in like that. A key that is sent must be
  * right, also where none is needed: who revokes one means it. Placeholders of clients count as none.
  */
-export function identify(request: IncomingMessage, {ring, requireKey, insecure}: KeyRules): Problem | undefined {
-  const secret = secretIn(request);
-  if (secret !== undefined && isSecret(secret) && ring) {
-    const identity = ring.identify(secret);
-    if (identity === undefined) return unauthorized('this key is not known here, or was revoked');
-    identities.set(request, identity);
-    if (request.method !== 'POST') return undefined;
-    try {
-      ring.count(identity.caller.name);
-      return undefined;
-    } catch (error) {
-      return problemFrom(error);
-    }
-  }
-  if (insecure || (!requireKey && isThisMachine(request.socket.remoteAddress))) return undefined;
-  return unauthorized(
-    'a key is needed: send it as Authorization: Bearer KEY or x-api-key; hearsay key create makes one',
-  );
+export function identifyBy({
+  keys,
+  ring,
+  requireKey,
+  insecure,
+}: KeyRules): (request: IncomingMessage) => Problem | undefined {
+  const authorise = authoriseByKeys(keys);
+  const lacks = keys.length > 0 ? authorise : () => undefined;
+  return request => {
+    const {headers, method, socket} = request;
+    if (keys.length > 0 && authorise(headers) === undefined) return undefined;
+    const secret = keysIn(headers).find(isSecret);
+    if (secret !== undefined && ring) return known(request, secret, ring, method === 'POST');
+    const problem = lacks(headers);
+    if (problem || insecure || (!requireKey && isThisMachine(socket.remoteAddress))) return problem;
+    return unauthorised(
+      'a key is needed: send it as Authorization: Bearer KEY or x-api-key: KEY; hearsay key create makes one',
+    );
+  };
 }
 
-/** As OpenAI and Ollama clients send it, or as Anthropic's do. */
-function secretIn({headers}: IncomingMessage): string | undefined {
-  const bearer = /^bearer\s+(\S+)\s*$/iu.exec(headers.authorization ?? '')?.[1];
-  const other = headers['x-api-key'];
-  return bearer ?? (Array.isArray(other) ? other[0] : other)?.trim();
+function known(request: IncomingMessage, secret: string, ring: KeyRing, counts: boolean): Problem | undefined {
+  const identity = ring.identify(secret);
+  if (identity === undefined) return unauthorised('this key is not known here, or was revoked');
+  identities.set(request, identity);
+  if (!counts) return undefined;
+  try {
+    ring.count(identity.caller.name);
+    return undefined;
+  } catch (error) {
+    return problemFrom(error);
+  }
 }
 
 const loopback = new BlockList();
@@ -65,15 +75,4 @@ loopback.addAddress('::1', 'ipv6');
 function isThisMachine(address: string | undefined): boolean {
   const family = isIP(address ?? '');
   return address !== undefined && family !== 0 && loopback.check(address, family === 6 ? 'ipv6' : 'ipv4');
-}
-
-function unauthorized(message: string): Problem {
-  return {
-    kind: 'problem',
-    status: 401,
-    type: 'authentication_error',
-    code: 'invalid_api_key',
-    message,
-    headers: {'www-authenticate': 'Bearer', 'x-should-retry': 'false'},
-  };
 }

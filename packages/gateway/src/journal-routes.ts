@@ -3,8 +3,8 @@ import {describeError, parsePolicy} from '@hearsay/core';
 import type {Capability, Cluster} from '@hearsay/core';
 import {badRequest, isProblem, problemFrom} from './problem.ts';
 import type {Problem} from './problem.ts';
-import {wildcard} from './route.ts';
-import type {Route} from './route.ts';
+import type {Route} from './routes.ts';
+import {wildcard} from './wildcard.ts';
 
 /** Lines of one answer unless the question says otherwise. */
 const listedRequests = 50;

@@ -1,6 +1,8 @@
-import {resolveModel} from '@hearsay/core';
-import type {ModelReport} from '@hearsay/core';
-import {badRequest} from './problem.ts';
+import {resolveModel, toNamedModel} from '@hearsay/core';
+import type {ModelReport, Resolution} from '@hearsay/core';
+import {namedAliases} from './aliases.ts';
+import type {Aliases} from './aliases.ts';
+import {badRequest, isProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
 import type {JsonObject} from './json.ts';
 
@@ -8,22 +10,17 @@ import type {JsonObject} from './json.ts';
  * Pure: one body that OpenAI clients, Anthropic clients and model pickers can all read (facts: client-apis §2.4).
  * Lists what some node can run, loaded or not.
  */
-export function listModels(models: readonly ModelReport[], createdSeconds: number): JsonObject {
-  const data = usable(models).map(model => modelObject(model, createdSeconds));
+export function listModels(models: readonly ModelReport[], createdSeconds: number, aliases: Aliases): JsonObject {
+  const listed = usable(models).map(model => modelObject(model, createdSeconds));
+  const data = [...listed, ...aliasObjects(models, createdSeconds, aliases)];
   const [first, last] = [data[0]?.['id'] ?? null, data.at(-1)?.['id'] ?? null];
   return {object: 'list', data, has_more: false, first_id: first, last_id: last};
 }
 
 /** Pure: the model that a request of this name would run. */
 export function findModel(asked: string, models: readonly ModelReport[], createdSeconds: number): JsonObject | Problem {
-  const known = usable(models);
-  const named = known.map(({digest, name, names, demo, nodes}) => {
-    const all = [name, ...names] as const;
-    return {digest, names: all, demo, local: nodes.some(({local}) => local), holders: nodes.length};
-  });
-  const resolution = resolveModel(asked, named);
-  const digest = resolution.kind === 'found' ? resolution.digests[0] : undefined;
-  const model = known.find(report => report.digest === digest);
+  const resolution = resolve(asked, models);
+  const model = reportOf(resolution, models);
   if (model !== undefined) return modelObject(model, createdSeconds);
   const close = resolution.kind === 'unknown' && resolution.close.length > 0 ? resolution.close.join(', ') : undefined;
   return badRequest(
@@ -32,12 +29,35 @@ export function findModel(asked: string, models: readonly ModelReport[], created
   );
 }
 
+/** Pure: as `findModel`, as it is reported; undefined when no node can run it. */
+export function modelNamed(asked: string, models: readonly ModelReport[]): ModelReport | undefined {
+  return reportOf(resolve(asked, models), models);
+}
+
+function resolve(asked: string, models: readonly ModelReport[]): Resolution {
+  return resolveModel(asked, usable(models).map(toNamedModel));
+}
+
+function reportOf(resolution: Resolution, models: readonly ModelReport[]): ModelReport | undefined {
+  const digest = resolution.kind === 'found' ? resolution.digests[0] : undefined;
+  return usable(models).find(report => report.digest === digest);
+}
+
+/** Aliases stand in the list as models of their own, because some clients show only names that they know. */
+function aliasObjects(models: readonly ModelReport[], createdSeconds: number, aliases: Aliases): readonly JsonObject[] {
+  return namedAliases(aliases).flatMap(([alias, name]) => {
+    const model = findModel(name, models, createdSeconds);
+    return isProblem(model) ? [] : [{...model, id: alias, display_name: `${alias} (${String(model['id'])})`}];
+  });
+}
+
 function modelObject(model: ModelReport, createdSeconds: number): JsonObject {
   return {
     id: model.name,
     object: 'model',
     type: 'model',
     created: createdSeconds,
+    created_at: new Date(createdSeconds * 1000).toISOString(),
     owned_by: 'hearsay',
     display_name: model.name,
     context_length: model.contextMax,

@@ -1,65 +1,68 @@
 import type {ServerResponse} from 'node:http';
 import {bodyBytesMax, Fault} from '@hearsay/core';
-import type {Endpoint} from '@hearsay/core';
-import {Aggregate} from './aggregate.ts';
+import type {ErrorForm} from './error-form.ts';
 import {EventSplitter} from './event-stream.ts';
-import {parseObject} from './json.ts';
+import type {ServerEvent} from './event-stream.ts';
+import type {JsonObject} from './json.ts';
 import {sendJson, sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
 import {truncated} from './reply.ts';
 import type {Reply} from './reply.ts';
-import {problemFromEvent} from './upstream-problem.ts';
 
 /** Largest stream that is put together in memory: no answer is meant to be larger than a request may be. */
 const streamBytesMax = bodyBytesMax;
 
-/** Puts a stream together to the one object that the client asked for. Nothing is sent before it is whole. */
+/** Puts the events of one answer together to one object, in the client's dialect. */
+export interface Assembly {
+  readonly errors: ErrorForm;
+  /** Takes the next event; a problem when it says that the run failed. */
+  take(event: ServerEvent): Problem | undefined;
+  /** The object; undefined while the end mark has not come. */
+  result(): JsonObject | undefined;
+}
+
+/** Gives a client one object that was streamed to us. Nothing is sent before it is whole. */
 export class ObjectReply implements Reply {
   readonly #response: ServerResponse;
   readonly #splitter = new EventSplitter();
-  readonly #aggregate: Aggregate;
+  readonly #assembly: Assembly;
   #restBytes = streamBytesMax;
-  #isWhole = false;
   #ended = false;
 
-  constructor(response: ServerResponse, endpoint: Endpoint) {
+  constructor(response: ServerResponse, assembly: Assembly) {
     this.#response = response;
-    this.#aggregate = new Aggregate(endpoint);
+    this.#assembly = assembly;
   }
 
   write(chunk: Uint8Array): boolean {
     this.#restBytes -= chunk.length;
     if (this.#restBytes < 0) throw new Fault('ENGINE_FAILED', `the answer is larger than ${streamBytesMax} bytes`);
-    for (const data of this.#splitter.push(chunk)) this.#take(data);
+    for (const event of this.#splitter.push(chunk)) {
+      const problem = this.#assembly.take(event);
+      if (problem) this.fail(problem);
+    }
     return !this.#ended;
   }
 
+  isWhole(): boolean {
+    return this.#assembly.result() !== undefined;
+  }
+
   end(): void {
-    if (!this.#isWhole) return this.fail(truncated);
     if (this.#ended) return;
+    const result = this.#assembly.result();
+    if (result === undefined) return this.fail(truncated);
     this.#ended = true;
-    sendJson(this.#response, 200, this.#aggregate.result());
+    sendJson(this.#response, 200, result);
   }
 
   fail(problem: Problem): void {
     if (this.#ended) return;
     this.#ended = true;
-    if (!this.#response.destroyed) sendProblem(this.#response, problem);
+    if (!this.#response.destroyed) sendProblem(this.#response, problem, this.#assembly.errors);
   }
 
   [Symbol.dispose](): void {
     this.#ended = true;
-  }
-
-  #take(data: string): void {
-    if (data === '[DONE]') {
-      this.#isWhole = true;
-      return;
-    }
-    const event = parseObject(data);
-    if (event === undefined) throw new Fault('ENGINE_FAILED', 'the answer has an event that is not JSON');
-    const problem = problemFromEvent(event);
-    if (problem) this.fail(problem);
-    else this.#aggregate.add(event);
   }
 }

@@ -1,13 +1,14 @@
 import {describeError, formatPolicy, parsePolicy} from '@hearsay/core';
-import type {Clock, Cluster, OperatorChange, OperatorState} from '@hearsay/core';
+import type {Cluster, OperatorChange, OperatorState} from '@hearsay/core';
 import type {JsonObject} from './json.ts';
 import {badRequest, isProblem, problemFrom} from './problem.ts';
 import type {Problem} from './problem.ts';
+import type {BodyRules} from './read-body.ts';
 import {readObject} from './read-object.ts';
-import type {Route} from './route.ts';
+import type {Route} from './routes.ts';
 
 /** What the owner of this node can say about it, and see that he has said. */
-export function operatorRoutes(cluster: Cluster, clock: Clock): readonly Route[] {
+export function operatorRoutes(cluster: Cluster, rules: BodyRules): readonly Route[] {
   async function apply(change: OperatorChange | Problem): Promise<JsonObject | Problem> {
     if (isProblem(change)) return change;
     try {
@@ -23,7 +24,7 @@ export function operatorRoutes(cluster: Cluster, clock: Clock): readonly Route[]
       method: 'POST',
       paths: ['/hearsay/v1/operator/change'],
       handle: async ({raw}) => {
-        const body = await readObject(raw, clock);
+        const body = await readObject(raw, rules);
         return isProblem(body) ? body : apply(flagChange(body['change']));
       },
     },
@@ -31,7 +32,7 @@ export function operatorRoutes(cluster: Cluster, clock: Clock): readonly Route[]
       method: 'POST',
       paths: ['/hearsay/v1/policies'],
       handle: async ({raw}) => {
-        const body = await readObject(raw, clock);
+        const body = await readObject(raw, rules);
         return isProblem(body) ? body : apply(ruleChange(body));
       },
     },

@@ -1,7 +1,8 @@
 import test from 'ava';
 import {Fault} from '@hearsay/core';
 import type {FaultCode} from '@hearsay/core';
-import {problemBody, problemFrom} from './problem.ts';
+import {openAiErrors} from './error-form.ts';
+import {problemFrom} from './problem.ts';
 
 const table: readonly (readonly [FaultCode, number, string, string])[] = [
   ['BAD_REQUEST', 400, 'invalid_request_error', 'invalid_value'],
@@ -24,7 +25,7 @@ for (const [fault, status, type, code] of table) {
 }
 
 test('a model that is not known is the fault of the parameter model', t => {
-  const body = problemBody(problemFrom(new Fault('MODEL_NOT_FOUND', 'no')));
+  const body = openAiErrors.body(problemFrom(new Fault('MODEL_NOT_FOUND', 'no')), undefined);
   t.deepEqual(body, {error: {message: 'no', type: 'invalid_request_error', param: 'model', code: 'model_not_found'}});
 });
 

@@ -1,11 +1,12 @@
 import type {ServerResponse} from 'node:http';
 import {describeError, Fault} from '@hearsay/core';
 import type {FaultCode} from '@hearsay/core';
+import type {ErrorForm} from './error-form.ts';
 import {isObject} from './json.ts';
 import type {JsonObject} from './json.ts';
 import {problemFromUpstream} from './upstream-problem.ts';
 
-/** An error as OpenAI clients expect it, before it becomes a status with a body or an event in a stream. */
+/** An error in OpenAI's terms, before it becomes a status with a body or an event in a stream, in the client's form. */
 export interface Problem {
   readonly kind: 'problem';
   readonly status: number;
@@ -73,13 +74,15 @@ export function problemFrom(error: unknown): Problem {
   };
 }
 
-export function problemBody({message, type, code, param, metadata, extra}: Problem): JsonObject {
-  return {error: {...extra, message, type, param: param ?? null, code, ...(metadata ? {metadata} : {})}};
+/** Sends the problem as the whole answer. Only before anything else has been sent. */
+export function sendProblem(response: ServerResponse, problem: Problem, form: ErrorForm): void {
+  sendJson(response, form.status(problem), problemBody(response, problem, form), problem.headers);
 }
 
-/** Sends the problem as the whole answer. Only before anything else has been sent. */
-export function sendProblem(response: ServerResponse, problem: Problem): void {
-  sendJson(response, problem.status, problemBody(problem), problem.headers);
+/** The problem in the client's form, with the id of the request where that form has one. */
+export function problemBody(response: ServerResponse, problem: Problem, form: ErrorForm): JsonObject {
+  const id = response.getHeader(form.idHeader);
+  return form.body(problem, typeof id === 'string' ? id : undefined);
 }
 
 export function sendJson(

@@ -1,10 +1,16 @@
 import type {IncomingMessage} from 'node:http';
 import {promisify} from 'node:util';
 import {brotliDecompress, gunzip, inflate, zstdDecompress} from 'node:zlib';
-import {bodyBytesMax, Fault} from '@hearsay/core';
+import {Fault} from '@hearsay/core';
 import type {Clock} from '@hearsay/core';
 import {badRequest} from './problem.ts';
 import type {Problem} from './problem.ts';
+
+export interface BodyRules {
+  readonly clock: Clock;
+  /** As sent, and as decoded. */
+  readonly bodyBytesMax: number;
+}
 
 /** Longest pause within an upload: slow links send something more often than that. */
 const uploadPauseMsMax = 60_000;
@@ -24,25 +30,28 @@ const decoders: ReadonlyMap<string, Decode | undefined> = new Map<string, Decode
 
 /**
  * The whole body of a request, decoded; of any content type. Neither what is sent nor what it decodes to may be larger
- * than `bodyBytesMax`. Throws CANCELLED when the client goes away before the end.
+ * than `bytesMax`. Throws CANCELLED when the client goes away before the end.
  */
-export async function readBody(request: IncomingMessage, clock: Clock): Promise<Uint8Array | Problem> {
+export async function readBody(
+  request: IncomingMessage,
+  {clock, bodyBytesMax}: BodyRules,
+): Promise<Uint8Array | Problem> {
   const encoding = (request.headers['content-encoding'] ?? '').trim().toLowerCase();
   if (!decoders.has(encoding)) return unknownEncoding(encoding);
-  if (Number(request.headers['content-length'] ?? 0) > bodyBytesMax) return tooLarge();
-  const received = await receive(request, clock);
+  if (Number(request.headers['content-length'] ?? 0) > bodyBytesMax) return tooLarge(bodyBytesMax);
+  const received = await receive(request, {clock, bodyBytesMax});
   const decode = decoders.get(encoding);
   if (decode === undefined || !(received instanceof Uint8Array)) return received;
   try {
     return await decode(received, {maxOutputLength: bodyBytesMax});
   } catch (error) {
-    if (error instanceof RangeError) return tooLarge(); // ERR_BUFFER_TOO_LARGE
+    if (error instanceof RangeError) return tooLarge(bodyBytesMax); // ERR_BUFFER_TOO_LARGE
     return badRequest(`the body cannot be decoded as ${encoding}`);
   }
 }
 
 /** Whatever comes after the limit is not kept; Node reads and drops it once the answer has been sent. */
-function receive(request: IncomingMessage, clock: Clock): Promise<Uint8Array | Problem> {
+function receive(request: IncomingMessage, {clock, bodyBytesMax}: BodyRules): Promise<Uint8Array | Problem> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let restBytes = bodyBytesMax;
@@ -58,7 +67,7 @@ function receive(request: IncomingMessage, clock: Clock): Promise<Uint8Array | P
     }
     function take(chunk: Buffer): void {
       restBytes -= chunk.length;
-      if (restBytes < 0) return end(() => resolve(tooLarge()));
+      if (restBytes < 0) return end(() => resolve(tooLarge(bodyBytesMax)));
       chunks.push(chunk);
       pause[Symbol.dispose]();
       pause = watchPause();
@@ -79,11 +88,14 @@ function unknownEncoding(encoding: string): Problem {
   });
 }
 
-function tooLarge(): Problem {
-  return badRequest(`the body is larger than ${bodyBytesMax / 1024 / 1024} MiB, also when decoded`, {
-    status: 413,
-    code: 'request_too_large',
-  });
+function tooLarge(bytesMax: number): Problem {
+  return badRequest(
+    `the body is larger than ${bytesMax / 1024 / 1024} MiB, as sent or as decoded (gateway.body_limit_mb)`,
+    {
+      status: 413,
+      code: 'request_too_large',
+    },
+  );
 }
 
 /** Closes the connection: the rest of the upload may still come and would be taken for a request. */

@@ -1,14 +1,14 @@
 import type {IncomingMessage} from 'node:http';
-import type {Clock} from '@hearsay/core';
 import {parseObject} from './json.ts';
 import type {JsonObject} from './json.ts';
 import {badRequest, isProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
 import {readBody} from './read-body.ts';
+import type {BodyRules} from './read-body.ts';
 
 /** The JSON object that a request to the admin API carries. */
-export async function readObject(raw: IncomingMessage, clock: Clock): Promise<JsonObject | Problem> {
-  const bytes = await readBody(raw, clock);
+export async function readObject(raw: IncomingMessage, rules: BodyRules): Promise<JsonObject | Problem> {
+  const bytes = await readBody(raw, rules);
   if (isProblem(bytes)) return bytes;
   const body = parseObject(new TextDecoder().decode(bytes));
   if (body === undefined) return badRequest('the body is not a JSON object');

@@ -5,7 +5,7 @@ import {isProblem} from './problem.ts';
 import {readPolicy} from './read-policy.ts';
 
 function policy(header: string | undefined, body: JsonObject): string {
-  const asked = readPolicy(header, body);
+  const asked = readPolicy(header, body['provider']);
   return isProblem(asked) ? `${asked.status} ${asked.param}` : `${asked.policyFrom}: ${formatPolicy(asked.policy)}`;
 }
 

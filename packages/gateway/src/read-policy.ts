@@ -12,7 +12,7 @@ export type AskedPolicy = Pick<ClientRequest, 'policy' | 'policyFrom'>;
  * Pure: the policy of the header `x-hearsay-policy` before that of the body's `provider` object; nodes that either
  * excludes stay excluded.
  */
-export function readPolicy(header: string | undefined, body: JsonObject): AskedPolicy | Problem {
+export function readPolicy(header: string | undefined, provider: unknown): AskedPolicy | Problem {
   const wishes: PolicyWish[] = [];
   if (header !== undefined) {
     try {
@@ -21,7 +21,6 @@ export function readPolicy(header: string | undefined, body: JsonObject): AskedP
       return {...problemFrom(error), message: describeError(error), param: 'x-hearsay-policy'};
     }
   }
-  const {provider} = body;
   if (provider !== undefined && provider !== null) {
     const policy = isObject(provider) ? policyOfProvider(provider) : undefined;
     if (policy === undefined) return badRequest(`provider ${providerGrammar}`, {param: 'provider'});

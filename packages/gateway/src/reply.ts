@@ -6,8 +6,12 @@ import type {Problem} from './problem.ts';
  * ignored.
  */
 export interface Reply extends Disposable {
+  /** The head of the answer has come; its status is 200. */
+  begin?: (contentType: string) => void;
   /** Takes bytes of the answer; false when no more is wanted, a promise while the client must catch up. */
   write(chunk: Uint8Array): boolean | Promise<boolean>;
+  /** The end mark has come, although the body has not ended: what breaks now takes nothing from the client. */
+  isWhole?(): boolean;
   /** The body ended; the reply judges whether it is whole. */
   end(): void;
   fail(problem: Problem): void;
@@ -27,12 +31,24 @@ export function runHeaders(run: RunFacts): Readonly<Record<string, string>> {
   };
 }
 
-/** Names of nodes may be in any script, headers may not. */
+/** Names of nodes may be in any script, headers may not: other letters are written as in a URL, `K%C3%BCche`. */
 function headerText(text: string): string {
   return text
+    .toWellFormed()
     .slice(0, headerTextMax)
-    .replaceAll(/[^\x20-\x7e]/gu, '?')
+    .toWellFormed()
+    .replaceAll(/[^\x20-\x24\x26-\x7e]/gu, encodeURIComponent)
     .trim();
+}
+
+/** What a header says: clients send other letters as they are, in UTF-8, or as in a URL. */
+export function textOfHeader(value: string): string {
+  try {
+    const text = new TextDecoder('utf-8', {fatal: true}).decode(Buffer.from(value, 'latin1'));
+    return decodeURIComponent(text);
+  } catch {
+    return value; // neither: then it is meant as it stands
+  }
 }
 
 /** The answer stopped before it was whole, and nobody said why. */

@@ -1,27 +1,50 @@
-import type {FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods} from 'fastify';
+import type {FastifyInstance, FastifyReply, FastifyRequest} from 'fastify';
 import type {StatusReport} from '@hearsay/core';
-import {journalRoutes} from './journal-routes.ts';
-import {parseObject} from './json.ts';
+import type {RunService} from './attend.ts';
+import {countTokens} from './count-tokens.ts';
+import {messages} from './read-messages.ts';
+import {plain} from './read-plain.ts';
+import {responses} from './read-responses.ts';
+import {transcription} from './read-transcription.ts';
+import {completion} from './read-completion.ts';
+import {errorFormFor} from './error-form.ts';
+import {controlRoutes} from './control-routes.ts';
 import type {JsonObject} from './json.ts';
 import {mayAdminister} from './identify.ts';
+import {journalRoutes} from './journal-routes.ts';
 import {keyRoutes} from './key-routes.ts';
 import type {KeyRing} from './key-ring.ts';
-import {findModel, listModels} from './list-models.ts';
 import {operatorRoutes} from './operator-routes.ts';
+import {wildcard} from './wildcard.ts';
+import {findModel, listModels} from './list-models.ts';
 import {badRequest, isProblem, problemFrom, sendJson, sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
-import {readBody} from './read-body.ts';
-import {wildcard} from './route.ts';
-import type {Route} from './route.ts';
-import {serveCompletion} from './serve-completion.ts';
-import type {CompletionService} from './serve-completion.ts';
+import type {Operation} from './operation.ts';
+import {frontPage} from './front-page.ts';
+import {givenNames, modelBehind} from './ollama/find-model.ts';
+import {ollamaRoutes} from './ollama/routes.ts';
+import {serveRun} from './serve-run.ts';
 
-export interface RouteService extends CompletionService {
+export interface RouteService extends RunService {
   readonly status: () => StatusReport;
-  /** When the gateway started; models have no date of their own. */
-  readonly startedSeconds: number;
-  /** Undefined: this gateway has no keys. */
-  readonly keys?: KeyRing | undefined;
+  /** The context of an engine that this node would start. */
+  readonly contextTokens: number | undefined;
+  /** Undefined: this gateway has no keys of applications. */
+  readonly keyRing?: KeyRing | undefined;
+}
+
+const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+type Method = (typeof methods)[number];
+
+/** Undefined, or nothing: it has been sent already. */
+type Answered = JsonObject | Problem | Promise<JsonObject | Problem | undefined> | Promise<void>;
+
+/** One method of one or more paths. A GET serves HEAD too, unless the path has a HEAD of its own. */
+export interface Route {
+  readonly method: Method;
+  /** Every spelling; the first is the one that people are told. */
+  readonly paths: readonly string[];
+  readonly handle: (request: FastifyRequest, reply: FastifyReply) => Answered;
 }
 
 /** Everything that the gateway serves. */
@@ -29,52 +52,74 @@ export function addRoutes(app: FastifyInstance, service: RouteService): void {
   app.addContentTypeParser('*', (_request, _payload, done) => done(null)); // handlers read bodies themselves
   const routes = [
     ...openAiRoutes(service),
+    ...ollamaRoutes(service),
     ...adminRoutes(service),
-    ...journalRoutes(service.cluster),
-    ...operatorRoutes(service.cluster, service.clock),
-    ...(service.keys ? keyRoutes(service.keys, service.clock) : []),
-    frontPage,
+    ...ownerRoutes(service),
+    frontPage(service),
   ];
-  for (const route of routes) {
-    for (const path of route.paths) {
-      app.route({method: route.method, url: path, handler: (request, reply) => run(route, request, reply)});
+  for (const [url, routesHere] of byPath(routes)) {
+    const allowed = allowedMethods(routesHere);
+    for (const method of methods) {
+      const route = routesHere.find(each => each.method === method) ?? headOf(method, routesHere);
       app.route({
-        method: methodsBut(route.method),
-        url: path,
-        handler: (request, reply) => finish(reply, wrongMethod(request, route)),
+        method,
+        url,
+        exposeHeadRoute: false,
+        handler: (request, reply) =>
+          route ? run(route, request, reply) : finish(request, reply, wrongMethod(request, allowed)),
       });
     }
   }
   const known = routes.map(({method, paths}) => `${method} ${paths[0]?.replace('*', '{id}')}`).join(', ');
-  app.setNotFoundHandler((request, reply) => finish(reply, unknownPath(request, known)));
+  app.setNotFoundHandler((request, reply) => finish(request, reply, unknownPath(request, known)));
   app.setErrorHandler((error, request, reply) => {
     service.log('error', 'a bug made a request fail', {path: request.routeOptions.url, error});
-    finish(reply, problemFrom(error));
+    finish(request, reply, problemFrom(error));
   });
 }
 
 function openAiRoutes(service: RouteService): readonly Route[] {
   const {cluster, startedSeconds} = service;
   return [
+    engineRoute(both('/chat/completions'), completion('/v1/chat/completions'), service),
+    engineRoute(both('/completions'), completion('/v1/completions'), service),
+    engineRoute(both('/responses'), responses, service),
+    engineRoute(
+      both('/responses/input_tokens'),
+      plain('/v1/responses/input_tokens', {needs: ['chat'], fields: ['input']}),
+      service,
+    ),
+    engineRoute(
+      both('/chat/completions/input_tokens'),
+      plain('/v1/chat/completions/input_tokens', {needs: ['chat'], fields: ['messages']}),
+      service,
+    ),
+    engineRoute(both('/embeddings'), plain('/v1/embeddings', {needs: ['embeddings'], fields: ['input']}), service),
+    engineRoute(
+      [...both('/rerank'), ...both('/reranking')],
+      plain('/v1/rerank', {needs: ['rerank'], fields: ['query', 'documents']}),
+      service,
+    ),
+    engineRoute(both('/audio/transcriptions'), transcription, service),
+    engineRoute(both('/messages'), messages, service),
     {
       method: 'POST',
-      paths: ['/v1/chat/completions', '/chat/completions'],
-      handle: ({raw}, reply) => serveCompletion(raw, reply.raw, '/v1/chat/completions', service),
-    },
-    {
-      method: 'POST',
-      paths: ['/v1/completions', '/completions'],
-      handle: ({raw}, reply) => serveCompletion(raw, reply.raw, '/v1/completions', service),
+      paths: both('/messages/count_tokens'),
+      handle: ({raw}, reply) => countTokens(raw, reply.raw, service),
     },
     {
       method: 'GET',
-      paths: ['/v1/models', '/models'],
-      handle: () => listModels(cluster.models(), startedSeconds),
+      paths: both('/models'),
+      handle: () => listModels(cluster.models(), startedSeconds, givenNames(service)),
     },
     {
       method: 'GET',
-      paths: ['/v1/models/*', '/models/*'],
-      handle: request => findModel(wildcard(request), cluster.models(), startedSeconds),
+      paths: both('/models/*'),
+      handle: request => {
+        const asked = wildcard(request);
+        const model = findModel(modelBehind(asked, service), cluster.models(), startedSeconds);
+        return isProblem(model) ? model : {...model, ...(Object.hasOwn(givenNames(service), asked) ? {id: asked} : {})};
+      },
     },
     {
       method: 'GET',
@@ -84,43 +129,63 @@ function openAiRoutes(service: RouteService): readonly Route[] {
   ];
 }
 
-function adminRoutes({cluster, clock, status}: RouteService): readonly Route[] {
+/** Some clients are told the base URL without `/v1`. */
+function both(path: string): readonly string[] {
+  return [`/v1${path}`, path];
+}
+
+/** A request that some engine answers. */
+function engineRoute(paths: readonly string[], operation: Operation, service: RunService): Route {
+  return {method: 'POST', paths, handle: ({raw}, reply) => serveRun(raw, reply.raw, operation, service)};
+}
+
+function adminRoutes(service: RouteService): readonly Route[] {
+  const {cluster, status} = service;
   return [
     {method: 'GET', paths: ['/hearsay/v1/status'], handle: () => ({...status()})},
     {method: 'GET', paths: ['/hearsay/v1/nodes'], handle: () => ({nodes: cluster.nodes()})},
     {method: 'GET', paths: ['/hearsay/v1/engines'], handle: () => ({engines: cluster.engines()})},
     {method: 'GET', paths: ['/hearsay/v1/models'], handle: () => ({models: cluster.models()})},
-    {
-      method: 'POST',
-      paths: ['/hearsay/v1/stop'],
-      handle: async ({raw}) => {
-        const bytes = await readBody(raw, clock);
-        if (isProblem(bytes)) return bytes;
-        const model = parseObject(new TextDecoder().decode(bytes))?.['model'];
-        if (typeof model !== 'string' || model === '') return badRequest('model is missing', {param: 'model'});
-        return {stopped: await cluster.stop(model)};
-      },
-    },
+    ...controlRoutes(service),
   ];
 }
 
-/** For people, and for the "test connection" buttons of clients. */
-const frontPage: Route = {
-  method: 'GET',
-  paths: ['/'],
-  handle: async ({headers}, {raw}) => {
-    const url = `http://${headers.host}`;
-    const text = `hearsay is running\n\nOpenAI base URL: ${url}/v1\nModels: ${url}/v1/models\n`;
-    raw.writeHead(200, {'content-type': 'text/plain; charset=utf-8', 'content-length': Buffer.byteLength(text)});
-    raw.end(text);
-  },
-};
+function byPath(routes: readonly Route[]): ReadonlyMap<string, readonly Route[]> {
+  const paths = new Map<string, Route[]>();
+  for (const route of routes) {
+    for (const path of route.paths) {
+      const here = paths.get(path);
+      if (here) here.push(route);
+      else paths.set(path, [route]);
+    }
+  }
+  return paths;
+}
 
-/** Fastify finds the way; every answer is written here, so that all errors have one shape. */
+/** HEAD is answered as GET; Node leaves the body out. */
+function headOf(method: Method, routes: readonly Route[]): Route | undefined {
+  return method === 'HEAD' ? routes.find(each => each.method === 'GET') : undefined;
+}
+
+function allowedMethods(routes: readonly Route[]): string {
+  const allowed = methods.filter(
+    method => routes.some(each => each.method === method) || headOf(method, routes) !== undefined,
+  );
+  return [...allowed, 'OPTIONS'].join(', ');
+}
+
+/** Fastify finds the way; every answer is written here, so that all errors have their dialect's shape. */
 async function run(route: Route, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   const answer = isOutOfRights(route, request) ?? (await route.handle(request, reply));
   if (answer === undefined) reply.hijack();
-  else finish(reply, answer);
+  else finish(request, reply, answer);
+}
+
+/** What the owner of the node asks and says. */
+function ownerRoutes(service: RouteService): readonly Route[] {
+  const {cluster, keyRing} = service;
+  const keys = keyRing ? keyRoutes(keyRing, service) : [];
+  return [...journalRoutes(cluster), ...operatorRoutes(cluster, service), ...keys];
 }
 
 /** The admin API is the owner's; an application needs a key that says so. */
@@ -130,10 +195,10 @@ function isOutOfRights({paths}: Route, {raw}: FastifyRequest): Problem | undefin
   return {kind: 'problem', status: 403, type: 'permission_error', code: 'forbidden', message};
 }
 
-function finish(reply: FastifyReply, answer: JsonObject | Problem): void {
+function finish({raw}: FastifyRequest, reply: FastifyReply, answer: JsonObject | Problem): void {
   reply.hijack();
   if (reply.raw.headersSent || reply.raw.destroyed) return;
-  if (isProblem(answer)) sendProblem(reply.raw, answer);
+  if (isProblem(answer)) sendProblem(reply.raw, answer, errorFormFor(raw.url ?? '', raw.headers));
   else sendJson(reply.raw, 200, answer);
 }
 
@@ -141,15 +206,11 @@ function health({name, id, version, peers, models, loaded, inFlight}: StatusRepo
   return {status: 'ok', node: name, id, version, peers, models, loaded, in_flight: inFlight};
 }
 
-function methodsBut(method: 'GET' | 'POST'): HTTPMethods[] {
-  return method === 'GET' ? ['POST', 'PUT', 'PATCH', 'DELETE'] : ['GET', 'PUT', 'PATCH', 'DELETE'];
-}
-
-function wrongMethod({method}: FastifyRequest, route: Route): Problem {
-  return badRequest(`${method} is not possible here; use ${route.method}`, {
+function wrongMethod({method}: FastifyRequest, allowed: string): Problem {
+  return badRequest(`${method} is not possible here; use ${allowed}`, {
     status: 405,
     code: 'method_not_allowed',
-    headers: {allow: route.method === 'GET' ? 'GET, HEAD, OPTIONS' : 'POST, OPTIONS'},
+    headers: {allow: allowed},
   });
 }
 

@@ -1,18 +1,18 @@
 import {once} from 'node:events';
-import {createServer} from 'node:http';
+import {readFile} from 'node:fs/promises';
 import type {IncomingMessage, Server, ServerResponse} from 'node:http';
 import {isIP} from 'node:net';
-import type {Socket} from 'node:net';
-import {fastify} from 'fastify';
-import type {FastifyInstance} from 'fastify';
-import {describeError, Fault, nameLengthMax} from '@hearsay/core';
+import {createSecureContext} from 'node:tls';
+import {bodyBytesMax as bodyBytesMaxAnywhere, describeError, Fault} from '@hearsay/core';
 import type {Clock, Cluster, Environment, StatusReport} from '@hearsay/core';
-import {isLoopback, letIn} from './front-door.ts';
-import type {DoorRules} from './front-door.ts';
-import {identify} from './identify.ts';
-import type {KeyRules} from './identify.ts';
+import {createApp} from './create-app.ts';
+import {errorFormFor} from './error-form.ts';
+import {isLoopback} from './front-door.ts';
+import {identifyBy} from './identify.ts';
 import type {KeyRing} from './key-ring.ts';
-import {badRequest, problemBody, problemFrom, sendProblem} from './problem.ts';
+import {listenAlso} from './listen-also.ts';
+import {openPresets} from './ollama/presets.ts';
+import {problemFrom, sendProblem} from './problem.ts';
 import {addRoutes} from './routes.ts';
 
 export interface GatewayConfig {
@@ -25,21 +25,37 @@ export interface GatewayConfig {
   readonly corsOrigins?: readonly string[];
   /** Names of this machine that clients may use beside localhost, *.local, *.internal and private addresses. */
   readonly hostnames?: readonly string[];
+  /** Every client must send one of them; none: everybody may come in. */
+  readonly keys?: readonly string[];
   /** Also programs of this machine need a key. */
   readonly requireKey?: boolean;
-  /** Allows a listener that other machines can use without a key. */
+  /** Allows a listener that other machines can reach although there are no keys. */
   readonly insecure?: boolean;
+  /** Largest body of a request, as sent and as decoded; `bodyBytesMax` unless given, and never more. */
+  readonly bodyBytesMax?: number;
+  /** Files in PEM; with them the gateway speaks HTTPS only. */
+  readonly tls?: {readonly certFile: string; readonly keyFile: string} | undefined;
+  /** Names for models: `{'claude-haiku-*': 'qwen3'}`. */
+  readonly aliases?: Readonly<Record<string, string>>;
   /** How long a waiting stream is silent, so that a failure can still have its own status. */
   readonly silenceMs?: number;
   /** Pause between keep-alive comments after that. */
   readonly keepAliveMs?: number;
+  /** How long the head of a request may take to come. */
+  readonly headMsMax?: number;
+  /** The context of an engine that this node would start, for Ollama's `show`. */
+  readonly contextTokens?: number;
+  /** Keeps the names that Ollama clients make; without it they cannot make any. */
+  readonly presetsFile?: string;
+  /** A further port to serve, when it is free: clients look for Ollama at a certain one. */
+  readonly alsoPort?: number | undefined;
 }
 
 export interface GatewayDeps extends Environment {
   readonly cluster: Cluster;
   readonly status: () => StatusReport;
-  /** Keys of applications; without them only this machine's programs may come in. */
-  readonly keys?: KeyRing;
+  /** Keys of applications, beside those of the config. */
+  readonly keyRing?: KeyRing;
 }
 
 export interface Gateway extends AsyncDisposable {
@@ -58,90 +74,53 @@ const closeMsMax = 1000;
 /** After that long only slow clients are still at it; every other connection is closed. */
 const closeMsMin = 50;
 
-/** Longer than the idle time of the usual proxies in front, so that they close first and meet no closed connection. */
-const keepAliveTimeout = 72_000;
-
-const headersTimeout = 60_000;
-
-/** For receiving a request, not for answering it: 64 MiB over a bad link. A pause ends an upload much sooner. */
-const requestTimeout = 60 * 60_000;
-
-/** Far more than the machines of one owner need, and few enough that their buffers fit into memory. */
-const connectionsMax = 4096;
-
-/** A model name of the longest kind with every character percent-encoded. */
-const pathLengthMax = 9 * nameLengthMax;
+/** A client that sends its head more slowly than this is broken, or holds connections on purpose. */
+const headMsMax = 60_000;
 
 /** Opens the HTTP side of the node. Throws BAD_CONFIG when it may not or cannot listen there. */
 export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Promise<Gateway> {
   const isLocal = isLoopback(config.host);
+  const keys = (config.keys ?? []).filter(key => key !== '');
   const {insecure = false, requireKey = false} = config;
-  if (!isLocal && !insecure && (deps.keys?.isEmpty() ?? true)) throw openToAll(config.host);
+  const {keyRing: ring} = deps;
+  const hasKeys = keys.length > 0 || ring?.isEmpty() === false;
+  if (!isLocal && !hasKeys && !insecure) throw openToAll(config.host);
   const running = new Set<AbortController>();
+  const bodyBytesMax = Math.min(config.bodyBytesMax ?? bodyBytesMaxAnywhere, bodyBytesMaxAnywhere);
   const app = createApp({
+    random: deps.random,
+    authorise: identifyBy({keys, ring, requireKey, insecure}),
+    headMsMax: config.headMsMax ?? headMsMax,
+    bodyBytesMax,
+    tls: config.tls && (await readTls(config.tls)),
     corsOrigins: config.corsOrigins ?? [],
     hostnames: (config.hostnames ?? []).map(name => name.toLowerCase()),
     checkHost: isLocal,
-    keys: {ring: deps.keys, requireKey, insecure},
   });
   addRoutes(app, {
     ...deps,
     running,
+    bodyBytesMax,
+    aliases: config.aliases ?? {},
     silenceMs: config.silenceMs ?? 10_000,
     keepAliveMs: config.keepAliveMs ?? 15_000,
     startedSeconds: Math.floor(deps.clock.wallMs() / 1000),
+    contextTokens: config.contextTokens,
+    presets: await openPresets(config.presetsFile),
   });
   await app.ready();
   const port = await listen(app.server, config);
+  const also = await listenAlso(app.server, config, deps.log);
   return {
-    url: `http://${urlHost(config.host)}:${port}`,
+    url: `${config.tls ? 'https' : 'http'}://${urlHost(config.host)}:${port}`,
     inFlight: () => running.size,
     [Symbol.asyncDispose]: async () => {
+      for (const listener of also) listener.close();
       await close(app.server, running, deps.clock);
       await app.close();
     },
   };
 }
-
-/** Fastify behind the front door, with errors in our shape also where no route has been found. */
-function createApp(rules: DoorRules & {readonly keys: KeyRules}): FastifyInstance {
-  return fastify({
-    serverFactory: handle => {
-      const options = {keepAliveTimeout, headersTimeout, requestTimeout, noDelay: true};
-      const server = createServer(options, (request, response) => {
-        if (!letIn(request, response, rules)) return;
-        const problem = identify(request, rules.keys);
-        if (problem) return sendProblem(response, problem);
-        delete request.headers['content-type']; // clients send any or none (C64); Fastify would refuse some
-        handle(request, response);
-      });
-      server.maxConnections = connectionsMax;
-      return server;
-    },
-    routerOptions: {ignoreTrailingSlash: true, ignoreDuplicateSlashes: true, maxParamLength: pathLengthMax},
-    frameworkErrors: ({message}, _request, reply) => {
-      reply.hijack();
-      sendProblem(reply.raw, badRequest(message, {code: 'bad_url'}));
-    },
-    clientErrorHandler: refuseNonsense,
-  });
-}
-
-/** What comes in is not HTTP, or its head is too long or too slow: there is no request that could be answered. */
-function refuseNonsense({code}: {readonly code?: string}, socket: Socket): void {
-  if (!socket.writable || code === 'ECONNRESET') return void socket.destroy();
-  const [status, message] = nonsense.get(code ?? '') ?? ['400 Bad Request', 'this is not an HTTP request'];
-  const body = JSON.stringify(problemBody(badRequest(message, {code: 'bad_http'})));
-  socket.end(
-    `HTTP/1.1 ${status}\r\ncontent-type: application/json; charset=utf-8\r\nconnection: close\r\n` +
-      `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-  );
-}
-
-const nonsense: ReadonlyMap<string, readonly [string, string]> = new Map([
-  ['ERR_HTTP_REQUEST_TIMEOUT', ['408 Request Timeout', 'the request did not come in time']],
-  ['HPE_HEADER_OVERFLOW', ['431 Request Header Fields Too Large', 'the headers are larger than 16 KiB']],
-]);
 
 async function listen(server: Server, {host, port, anyPort}: GatewayConfig): Promise<number> {
   const last = anyPort && port !== 0 ? Math.min(port + portsTriedMax, 65_535) : port;
@@ -170,9 +149,10 @@ async function close(server: Server, running: ReadonlySet<AbortController>, cloc
   const reason = new Fault('INTERRUPTED', 'node is shutting down', {details: {retryAfterMs: 1000}});
   server.close();
   server.removeAllListeners('request');
-  server.on('request', (_request: IncomingMessage, response: ServerResponse) => {
+  server.on('request', ({url = '', headers}: IncomingMessage, response: ServerResponse) => {
     const problem = problemFrom(reason);
-    sendProblem(response, {...problem, status: 503, headers: {...problem.headers, connection: 'close'}});
+    const last = {...problem, status: 503, headers: {...problem.headers, connection: 'close'}};
+    sendProblem(response, last, errorFormFor(url, headers));
   });
   const hasAnswers = running.size > 0;
   for (const controller of running) controller.abort(reason);
@@ -188,11 +168,31 @@ function urlHost(host: string): string {
   return isIP(host) === 6 ? `[${host}]` : host;
 }
 
+async function readTls({certFile, keyFile}: {readonly certFile: string; readonly keyFile: string}) {
+  const [cert, key] = await Promise.all([readPem('cert', certFile), readPem('key', keyFile)]);
+  try {
+    createSecureContext({cert, key});
+  } catch (cause) {
+    const message = `gateway.tls_cert and gateway.tls_key cannot be used: ${describeError(cause)}`;
+    throw new Fault('BAD_CONFIG', message, {cause});
+  }
+  return {cert, key};
+}
+
+async function readPem(what: 'cert' | 'key', file: string): Promise<Buffer> {
+  try {
+    return await readFile(file);
+  } catch (cause) {
+    throw new Fault('BAD_CONFIG', `gateway.tls_${what} cannot be read: ${describeError(cause)}`, {cause});
+  }
+}
+
 function openToAll(host: string): Fault {
   return new Fault(
     'BAD_CONFIG',
-    `the gateway has no keys yet, so it does not listen on ${host}, where other machines could use it; ` +
-      'start it on 127.0.0.1 and make one with `hearsay key create NAME`, or set gateway.insecure if that is what you want',
+    `the gateway has no keys, so it does not listen on ${host}, where every machine could use it; ` +
+      'make one with `hearsay key create NAME` while it listens on 127.0.0.1, or set gateway.keys, or' +
+      ` set gateway.insecure if you want just that`,
     {details: {host}},
   );
 }

@@ -83,6 +83,18 @@ test('C51: an interrupted stream ends with an error event and without [DONE]', a
   t.notRegex(client.text(), /\[DONE\]/u);
 });
 
+test('what breaks after [DONE] takes nothing from the client, streamed or not', async t => {
+  const whole = chatEvents(['Hel', 'lo']);
+  const gateway = await open(t, () => scriptedAnswer(scriptedBody(breaking(whole, 'INTERRUPTED'))));
+  using client = await ask(gateway);
+  t.is(unchunked(await client.until(/\r\n0\r\n\r\n$/u)), whole.join(''));
+  const object = await fetch(`${gateway.url}/v1/chat/completions`, {
+    method: 'POST',
+    body: JSON.stringify({model: 'tiny', messages: []}),
+  });
+  t.is(object.status, 200);
+});
+
 test('C51: an error event stands alone although the stream broke in the middle of an event', async t => {
   const pieces = [...first, 'data: {"choices":[{"del'];
   const gateway = await open(t, () => scriptedAnswer(scriptedBody(breaking(pieces, 'INTERRUPTED'))));

@@ -1,111 +1,78 @@
 import type {ServerResponse} from 'node:http';
 import type {Clock} from '@hearsay/core';
+import {openAiErrors} from './error-form.ts';
 import {isAtBoundary, judgeEnd, leadingError, StreamTail} from './event-stream.ts';
 import {problemBody, sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
 import {truncated} from './reply.ts';
 import type {Reply} from './reply.ts';
+import {eventStreamType, StreamOutput} from './stream-output.ts';
+import type {Patience, StreamStyle} from './stream-output.ts';
 import {problemFromEvent} from './upstream-problem.ts';
 
-export interface StreamReplyConfig {
-  /** How long nothing is sent at all, so that a failure can still have a status of its own. */
-  readonly silenceMs: number;
-  /** Pause between the comments that keep the connection alive after that (R13). */
-  readonly keepAliveMs: number;
-}
-
-const streamHeaders = {
-  'content-type': 'text/event-stream; charset=utf-8',
-  'cache-control': 'no-cache',
-  'x-accel-buffering': 'no', // nginx would hold events back (C1, R10)
-};
-
 /**
- * Passes an event stream on byte for byte. Until the first byte it keeps the client waiting: silently at first, then
- * with comments, which are no output. A stream that breaks ends with an error event and without `[DONE]`.
+ * Passes OpenAI's event stream on byte for byte, because llama-server speaks the same. A stream that breaks ends with
+ * an error event and without `[DONE]`.
  */
 export class StreamReply implements Reply {
   readonly #response: ServerResponse;
-  readonly #clock: Clock;
-  readonly #keepAliveMs: number;
+  readonly #output: StreamOutput;
   readonly #tail = new StreamTail();
-  #patience: Disposable;
-  #hasOutput = false;
-  #ended = false;
 
-  constructor(response: ServerResponse, clock: Clock, {silenceMs, keepAliveMs}: StreamReplyConfig) {
+  constructor(response: ServerResponse, clock: Clock, patience: Patience) {
     this.#response = response;
-    this.#clock = clock;
-    this.#keepAliveMs = keepAliveMs;
-    this.#patience = clock.after(silenceMs, () => this.#comment());
+    this.#output = new StreamOutput(response, clock, patience, styleFor(patience));
   }
 
   write(chunk: Uint8Array): boolean | Promise<boolean> {
-    if (this.#ended) return false;
+    if (this.#output.isEnded) return false;
     if (chunk.length === 0) return true;
-    if (!this.#hasOutput && !this.#begin(chunk)) return false;
+    if (!this.#output.hasOutput && this.#failsAtOnce(chunk)) return false;
     this.#tail.see(chunk);
-    return this.#response.write(chunk) || drained(this.#response);
+    return this.#output.write(chunk);
+  }
+
+  isWhole(): boolean {
+    return judgeEnd(this.#tail.text()) === 'complete';
   }
 
   end(): void {
-    if (this.#ended) return;
-    if (judgeEnd(this.#tail.text()) === 'cut') return this.fail(truncated);
-    this.#finish();
-    this.#response.end();
+    if (this.#output.isEnded) return;
+    if (judgeEnd(this.#tail.text()) === 'cut') this.fail(truncated);
+    else this.#output.end();
   }
 
   fail(problem: Problem): void {
-    if (this.#ended) return;
-    this.#finish();
-    if (this.#response.destroyed) return;
-    if (!this.#response.headersSent) return sendProblem(this.#response, problem);
-    const gap = isAtBoundary(this.#tail.text()) ? '' : '\n\n';
-    this.#response.end(`${gap}data: ${JSON.stringify(problemBody(problem))}\n\n`);
+    if (this.#output.isEnded) return;
+    if (this.#response.headersSent) {
+      const gap = isAtBoundary(this.#tail.text()) ? '' : '\n\n';
+      this.#output.end(`${gap}data: ${JSON.stringify(problemBody(this.#response, problem, openAiErrors))}\n\n`);
+    } else {
+      this.#output[Symbol.dispose]();
+      if (!this.#response.destroyed) sendProblem(this.#response, problem, openAiErrors);
+    }
   }
 
   [Symbol.dispose](): void {
-    this.#finish();
+    this.#output[Symbol.dispose]();
   }
 
-  /**
-   * Sends the head, in one packet with the first output. False: the answer begins with an error, so there is no output
-   * (R21).
-   */
-  #begin(chunk: Uint8Array): boolean {
+  /** An answer that begins with an error has no output (R21). */
+  #failsAtOnce(chunk: Uint8Array): boolean {
     const event = leadingError(chunk);
     const problem = event && problemFromEvent(event);
-    if (problem) {
-      this.fail(problem);
-      return false;
-    }
-    this.#hasOutput = true;
-    this.#patience[Symbol.dispose]();
-    if (!this.#response.headersSent) this.#response.writeHead(200, streamHeaders);
-    return true;
-  }
-
-  #comment(): void {
-    if (!this.#response.headersSent) this.#response.writeHead(200, streamHeaders);
-    this.#response.write(': waiting\n\n');
-    this.#patience = this.#clock.after(this.#keepAliveMs, () => this.#comment());
-  }
-
-  #finish(): void {
-    this.#ended = true;
-    this.#patience[Symbol.dispose]();
+    if (problem) this.fail(problem);
+    return problem !== undefined;
   }
 }
 
-/** Resolves when the client has caught up, or has gone. */
-function drained(response: ServerResponse): Promise<boolean> {
-  return new Promise(resolve => {
-    const settle = (more: boolean): void => {
-      response.removeListener('drain', onDrain).removeListener('close', onClose);
-      resolve(more);
-    };
-    const onDrain = (): void => settle(true);
-    const onClose = (): void => settle(false);
-    response.once('drain', onDrain).once('close', onClose);
-  });
+/** Comments say what the client waits for, in letters that every proxy passes on. */
+function styleFor({waitsFor}: Patience): StreamStyle {
+  return {
+    contentType: eventStreamType,
+    keepAlive: () => {
+      const what = waitsFor?.()?.replaceAll(/[^\x20-\x7e]/gu, '?');
+      return what === undefined ? ': waiting\n\n' : `: waiting, ${what}\n\n`;
+    },
+  };
 }

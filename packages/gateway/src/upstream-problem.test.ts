@@ -1,5 +1,5 @@
 import test from 'ava';
-import {problemBody} from './problem.ts';
+import {openAiErrors} from './error-form.ts';
 import {problemFromEvent, problemFromUpstream} from './upstream-problem.ts';
 
 function upstream(code: number, type: string, more: object = {}): string {
@@ -9,7 +9,7 @@ function upstream(code: number, type: string, more: object = {}): string {
 test('R24: an error of llama-server keeps its status, message, type and further fields', t => {
   const problem = problemFromUpstream(422, upstream(422, 'unusual_error', {line: 3}));
   t.is(problem.status, 422);
-  t.deepEqual(problemBody(problem), {
+  t.deepEqual(openAiErrors.body(problem, undefined), {
     error: {line: 3, message: 'said so', type: 'unusual_error', param: null, code: 'unusual_error'},
   });
 });
@@ -17,7 +17,7 @@ test('R24: an error of llama-server keeps its status, message, type and further 
 test('R24: an error body of another shape is kept beside the reason', t => {
   const problem = problemFromUpstream(422, '{"detail": [1]}');
   t.is(problem.status, 422);
-  t.like(problemBody(problem), {error: {detail: [1], type: 'invalid_request_error'}});
+  t.like(openAiErrors.body(problem, undefined), {error: {detail: [1], type: 'invalid_request_error'}});
 });
 
 test('a prompt that is too long has the code that clients know', t => {

@@ -1,3 +1,4 @@
+import type {ServerEvent} from './event-stream.ts';
 import {isObject, parseObject} from './json.ts';
 import type {JsonObject} from './json.ts';
 import type {Problem} from './problem.ts';
@@ -28,6 +29,17 @@ export function problemFromEvent(event: JsonObject): Problem | undefined {
   const code = isObject(error) ? error['code'] : undefined;
   const isStatus = typeof code === 'number' && Number.isInteger(code) && code >= 400 && code < 600;
   return problemFromUpstream(isStatus ? code : 502, JSON.stringify({error}));
+}
+
+/**
+ * Pure: as `problemFromEvent`, for the dialects in which llama-server names its events: there the error is sent bare
+ * (facts: client-apis §3).
+ */
+export function problemFromErrorEvent({name, data}: ServerEvent): Problem | undefined {
+  if (name !== 'error' && !data.startsWith('{"error"')) return undefined;
+  const event = parseObject(data);
+  if (event === undefined) return outline(502, `the engine failed: ${data.slice(0, rawTextMax)}`);
+  return problemFromEvent(isObject(event['error']) ? event : {error: event});
 }
 
 function fromErrorObject(status: number, error: JsonObject): Problem {

@@ -2,8 +2,10 @@ import {createHash, createPrivateKey, createPublicKey} from 'node:crypto';
 import {privateKeyFromRaw} from '@libp2p/crypto/keys';
 import type {Ed25519PrivateKey} from '@libp2p/interface';
 import {peerIdFromString} from '@libp2p/peer-id';
-import {Fault, shortNode} from '@hearsay/core';
-import type {AgedRecord, Environment, Link, Mesh, MeshHandlers, NodeId, SignedRecord, Worker} from '@hearsay/core';
+import {describeError, Fault, shortNode} from '@hearsay/core';
+import {decodeControl, decodeControlAnswer, encodeControl, encodeControlAnswer} from '@hearsay/core';
+import type {AgedRecord, ControlAnswer, ControlRequest, Environment, Link, Mesh, MeshHandlers} from '@hearsay/core';
+import type {NodeId, SignedRecord, Worker} from '@hearsay/core';
 import {isSigned, nodeIdOf, signRecord} from './identity.ts';
 import {memoryWorker} from './memory-worker.ts';
 import type {MemoryPath} from './memory-worker.ts';
@@ -154,6 +156,19 @@ class MemoryMesh implements Mesh {
     return Uint8Array.from(mesh.#serving().inventory());
   }
 
+  async control(peer: NodeId, request: ControlRequest, signal: AbortSignal): Promise<ControlAnswer> {
+    const {mesh, cut} = this.#path(peer);
+    const either = AbortSignal.any([signal, cut.signal]);
+    await this.#travel(either);
+    const answer = await mesh
+      .#serving()
+      .control?.(decodeControl(encodeControl(request)), this.self)
+      .catch(refusalOf);
+    await this.#travel(either);
+    const refusal = {kind: 'refused', message: 'this node takes no wishes from others'} as const;
+    return decodeControlAnswer(encodeControlAnswer(answer ?? refusal));
+  }
+
   worker(peer: NodeId): Worker {
     return memoryWorker(peer, () => this.#pathTo(peer));
   }
@@ -238,6 +253,10 @@ class MemoryMesh implements Mesh {
       offer: (request, signal) => mesh.#serving().offer(request, this.self, signal),
     };
   }
+}
+
+function refusalOf(error: unknown): ControlAnswer {
+  return {kind: 'refused', message: describeError(error)};
 }
 
 /** The same key for the same seed, so that whole runs can be repeated. */

@@ -118,7 +118,7 @@ class PeerLease implements Lease {
         headers: {
           host: 'hearsay', // HTTP demands one; the stream itself says who is meant
           connection: 'close',
-          'content-type': 'application/json',
+          'content-type': this.#request.contentType ?? 'application/json',
           'content-length': body.length,
         },
       });

@@ -2,7 +2,9 @@ import type {Connection, Stream, StreamHandler} from '@libp2p/interface';
 import {multiaddr} from '@multiformats/multiaddr';
 import type {Multiaddr} from '@multiformats/multiaddr';
 import {describeError, Fault, shortNode} from '@hearsay/core';
-import type {Environment, Link, Mesh, MeshHandlers, NodeId, SignedRecord, Worker} from '@hearsay/core';
+import type {ControlAnswer, ControlRequest, Environment, Link, Mesh, MeshHandlers, NodeId} from '@hearsay/core';
+import type {SignedRecord, Worker} from '@hearsay/core';
+import {answerControl, askControl, controlMsMax, controlProtocol} from './control.ts';
 import {Exchange, recordsProtocol} from './exchange.ts';
 import {loadIdentity, nodeIdOf, signRecord} from './identity.ts';
 import {fetchInventory, giveInventory, inventoryMsMax, inventoryProtocol} from './inventory.ts';
@@ -81,6 +83,7 @@ class Libp2pMesh implements Mesh {
     await node.handle(recordsProtocol, (stream, connection) => exchange.answer(stream, connection));
     await this.#handle(inventoryProtocol, stream => giveInventory(stream, handlers.inventory(), clock));
     await this.#handle(leaseProtocol, (stream, from) => this.#leases?.serve(stream, from));
+    await this.#handle(controlProtocol, (stream, from) => answerControl(stream, from, handlers.control, clock));
     this.#watchConnections(exchange);
     gossip.start(
       node.services.pubsub,
@@ -198,6 +201,21 @@ class Libp2pMesh implements Mesh {
     } catch (cause) {
       if (cause instanceof Fault && cause.code === 'PEER_FAILED') throw cause;
       throw new Fault('PEER_FAILED', `node ${shortNode(peer)} gave no inventory`, {cause, details: {node: peer}});
+    }
+  }
+
+  async control(peer: NodeId, request: ControlRequest, signal: AbortSignal): Promise<ControlAnswer> {
+    const {clock} = this.#environment;
+    using limit = timeLimit(clock, controlMsMax, 'a wish to another node', signal);
+    try {
+      return await askControl(await this.#open(peer, controlProtocol, limit.signal), request, clock, limit.signal);
+    } catch (cause) {
+      if (cause instanceof Fault && cause.code === 'PEER_FAILED') throw cause;
+      const reason = describeError(cause);
+      throw new Fault('PEER_FAILED', `node ${shortNode(peer)} gave no answer: ${reason}`, {
+        cause,
+        details: {node: peer},
+      });
     }
   }
 

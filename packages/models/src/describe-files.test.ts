@@ -3,9 +3,11 @@ import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import test from 'ava';
 import type {ExecutionContext} from 'ava';
+import {encodeGguf, tensor, text} from '../../../scripts/tiny-models/gguf-writer.ts';
 import {makeTinyModels} from '../../../scripts/make-tiny-models.ts';
 import {describeFiles} from './describe-files.ts';
 import {describeGguf} from './describe-gguf.ts';
+import {openDoor} from './file-door.ts';
 import {lookAt} from './file-stamp.ts';
 import type {FileStamp} from './file-stamp.ts';
 import type {Description} from './list-models.ts';
@@ -23,11 +25,12 @@ async function makeFolder(t: ExecutionContext): Promise<string> {
 async function describe(...paths: readonly [string, ...string[]]): Promise<Description> {
   const [first, ...others] = await Promise.all(paths.map(stampOf));
   if (!first) throw new Error('no file');
-  return describeFiles([first, ...others], new AbortController().signal);
+  const holding = {files: [first, ...others], projector: undefined, door: openDoor} as const;
+  return describeFiles(holding, async architecture => architecture !== 'llamo', new AbortController().signal);
 }
 
 async function stampOf(path: string): Promise<FileStamp> {
-  return (await lookAt(path)) ?? {path, sizeBytes: 0, mtimeMs: 0, inode: 0};
+  return (await lookAt(path, openDoor)) ?? {path, sizeBytes: 0, mtimeMs: 0, inode: 0};
 }
 
 function problemIn(description: Description): string {
@@ -80,4 +83,19 @@ test('a file that cannot be read is worth another try, a damaged one is not', as
   const [gone, damaged] = [await describe(join(folder, 'gone.gguf')), await describe(page)];
   t.true(gone.kind === 'unusable' && gone.retry);
   t.true(damaged.kind === 'unusable' && !damaged.retry);
+});
+
+test('a model of an architecture that the engine does not know is unusable, and so is one of none', async t => {
+  const folder = await makeFolder(t);
+  for (const [name, metadata] of [
+    ['llamo', new Map([['general.architecture', text('llamo')]])],
+    ['none', new Map([['general.name', text('none')]])],
+  ] as const) {
+    await writeFile(
+      join(folder, name),
+      encodeGguf({metadata, tensors: [tensor('a', [32], new Float32Array(32), 'F16')]}),
+    );
+  }
+  t.regex(problemIn(await describe(join(folder, 'llamo'))), /unknown architecture 'llamo'/u);
+  t.regex(problemIn(await describe(join(folder, 'none'))), /names no architecture/u);
 });

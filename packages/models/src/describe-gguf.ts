@@ -81,6 +81,18 @@ export function needBytes(description: GgufDescription, contextTokens: number): 
   return weightsBytes + cacheBytes + batchTokens * 4 * (vocabularySize + 2 * embeddingLength) + processBytes;
 }
 
+/** Pure: a model together with its projector, which adds what it can take in and its own weights. */
+export function withProjector(model: GgufDescription, projector: GgufHeader): GgufDescription {
+  const [sight, hearing] = ['vision', 'audio'].map(sense => projector.metadata.get(`clip.has_${sense}_encoder`));
+  const sees = sight === true || (sight === undefined && hearing !== true);
+  const chats = model.capabilities.includes('chat') || model.capabilities.includes('completion');
+  return {
+    ...model,
+    weightsBytes: model.weightsBytes + projector.tensors.weightsBytes,
+    capabilities: sees && chats ? [...model.capabilities, 'vision'] : model.capabilities,
+  };
+}
+
 /** Old projectors do not say that they are one, but their architecture does. */
 function typeOf(header: GgufHeader, architecture: string): string {
   return architecture === 'clip' ? 'mmproj' : (textAt(header, 'general.type') ?? 'model');

@@ -7,17 +7,22 @@ import type {FileStamp} from './file-stamp.ts';
 
 /** Remembers the sha256 of files between starts, so that each is read once. */
 export interface DigestCache extends AsyncDisposable {
-  /** The hash in hex; undefined when the file was never hashed or is not the same any more. */
-  readonly get: (stamp: FileStamp) => string | undefined;
+  /** Undefined when the file was never hashed or is not the same any more. */
+  readonly get: (stamp: FileStamp) => KnownHash | undefined;
   readonly put: (stamp: FileStamp, sha256: string) => void;
 }
 
-interface Entry extends FileStamp {
+export interface KnownHash {
+  /** In hex. */
   readonly sha256: string;
+  /** When the file was read for it. */
+  readonly checkedWallMs: number;
 }
 
-/** Most files remembered, the latest hashed ones; about a megabyte of JSON. */
-const entriesMax = 5000;
+interface Entry extends FileStamp, KnownHash {}
+
+/** Most files remembered, the latest hashed ones; some megabytes of JSON. */
+const entriesMax = 20_000;
 
 /** Hashes are written together: a burst of small files must not rewrite the cache for each. */
 const saveAfterMs = 500;
@@ -64,11 +69,11 @@ export async function openDigestCache(path: string, {clock, log}: Environment): 
   return {
     get: stamp => {
       const entry = entries.get(stamp.path);
-      return entry && isSameStamp(entry, stamp) ? entry.sha256 : undefined;
+      return entry && isSameStamp(entry, stamp) ? entry : undefined;
     },
     put: ({path: file, sizeBytes, mtimeMs, inode}, sha256) => {
       entries.delete(file); // to the end: the map is kept in order of age
-      entries.set(file, {path: file, sizeBytes, mtimeMs, inode, sha256});
+      entries.set(file, {path: file, sizeBytes, mtimeMs, inode, sha256, checkedWallMs: clock.wallMs()});
       trim(entries);
       timer ??= clock.after(saveAfterMs, saveNow);
     },
@@ -94,10 +99,11 @@ function parseEntries(json: unknown): Map<string, Entry> {
 
 function parseEntry(json: unknown): Entry {
   if (isRecord(json)) {
-    const {path, sizeBytes, mtimeMs, inode, sha256} = json;
+    const {path, sizeBytes, mtimeMs, inode, sha256, checkedWallMs} = json;
     const isHash = typeof sha256 === 'string' && /^[0-9a-f]{64}$/u.test(sha256);
     if (typeof path === 'string' && isHash && isNumber(sizeBytes) && isNumber(mtimeMs) && isNumber(inode)) {
-      return {path, sizeBytes, mtimeMs, inode, sha256};
+      // Older caches did not note it: read again when there is time.
+      return {path, sizeBytes, mtimeMs, inode, sha256, checkedWallMs: isNumber(checkedWallMs) ? checkedWallMs : 0};
     }
   }
   throw new Error('an entry is damaged');

@@ -1,4 +1,6 @@
 import {stat} from 'node:fs/promises';
+import {Fault} from '@hearsay/core';
+import type {FileDoor} from './file-door.ts';
 
 /** One file as it was when we looked. While all four are the same, so are the bytes. */
 export interface FileStamp {
@@ -9,16 +11,18 @@ export interface FileStamp {
   readonly inode: number;
 }
 
-/** A file or a folder, behind links; undefined when it is gone or out of reach. */
+/** A file or a folder, behind links. */
 export type Look = FileStamp & {readonly kind: 'file' | 'folder' | 'other'; readonly device: number};
 
-export async function lookAt(path: string): Promise<Look | undefined> {
+/** Undefined when nothing is there, or it is out of reach. Throws only what the door says. */
+export async function lookAt(path: string, door: FileDoor): Promise<Look | undefined> {
   try {
-    const found = await stat(path);
+    const found = await door.pass(() => stat(path));
     const kind = found.isFile() ? 'file' : found.isDirectory() ? 'folder' : 'other';
     const {size, mtimeMs, ino, dev} = found;
     return {path, kind, sizeBytes: size, mtimeMs, inode: ino, device: dev};
-  } catch {
+  } catch (error) {
+    if (error instanceof Fault) throw error;
     return undefined; // whoever asks for the list finds it missing there
   }
 }

@@ -1,11 +1,11 @@
-import type {FileHandle} from 'node:fs/promises';
 import {Fault} from '@hearsay/core';
+import type {OpenFile} from './file-door.ts';
 
 /**
- * Why a file cannot be used: part of the details of every fault about one. Only what is unreadable may get better by
- * itself.
+ * Why a file cannot be used: part of the details of every fault about one. Only what is unreadable or
+ * hung may get better by itself.
  */
-export type BadFileReason = 'unreadable' | 'not-gguf' | 'damaged' | 'incomplete';
+export type BadFileReason = 'unreadable' | 'hung' | 'not-gguf' | 'damaged' | 'incomplete';
 
 /** Read at once: most headers without their tokens fit, and it is little enough to throw away. */
 const windowBytes = 256 * 1024;
@@ -29,14 +29,14 @@ export function badFile(
  * them without waiting. Throws BAD_FILE where the file ends too early or a length cannot be true.
  */
 export class GgufCursor {
-  readonly #file: FileHandle;
+  readonly #file: OpenFile;
   readonly #fileBytes: number;
   readonly #signal: AbortSignal | undefined;
   #window: Buffer = Buffer.alloc(0);
   #windowStart = 0;
   #next = 0;
 
-  constructor(file: FileHandle, fileBytes: number, signal: AbortSignal | undefined) {
+  constructor(file: OpenFile, fileBytes: number, signal: AbortSignal | undefined) {
     this.#file = file;
     this.#fileBytes = fileBytes;
     this.#signal = signal;

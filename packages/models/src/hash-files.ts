@@ -1,7 +1,8 @@
 import {createHash} from 'node:crypto';
-import {open} from 'node:fs/promises';
 import {toDigest} from '@hearsay/core';
 import type {Digest} from '@hearsay/core';
+import {openThrough} from './file-door.ts';
+import type {FileDoor} from './file-door.ts';
 import type {FileStamp} from './file-stamp.ts';
 
 /**
@@ -11,17 +12,23 @@ import type {FileStamp} from './file-stamp.ts';
  */
 const chunkBytes = 256 * 1024;
 
+export interface HashingWays {
+  readonly door: FileDoor;
+  /** Told of every chunk; may take its time, to spare the disk. False ends the work. */
+  readonly goOn: (count: number) => boolean | Promise<boolean>;
+}
+
 /**
  * The sha256 of a file's bytes in hex, as `sha256sum` prints it; undefined when the file is not, or is no longer, the
- * one that was stamped, or `goOn` (told of every chunk) said no. Throws what the file system throws, and the signal's
+ * one that was stamped, or `goOn` said no. Throws what the file system throws, and the signal's
  * reason.
  */
 export async function hashFile(
   stamp: FileStamp,
-  goOn: (count: number) => boolean,
+  {door, goOn}: HashingWays,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  await using file = await open(stamp.path);
+  await using file = await openThrough(door, stamp.path);
   const hash = createHash('sha256');
   const chunk = Buffer.allocUnsafe(chunkBytes);
   let total = 0;
@@ -32,7 +39,7 @@ export async function hashFile(
     hash.update(chunk.subarray(0, bytesRead));
     total += bytesRead;
     if (total > stamp.sizeBytes) return undefined; // it grows under our hands
-    if (!goOn(bytesRead)) return undefined;
+    if (!(await goOn(bytesRead))) return undefined;
   }
   const {size, mtimeMs, ino} = await file.stat();
   const isUnchanged = size === stamp.sizeBytes && mtimeMs === stamp.mtimeMs && ino === stamp.inode;

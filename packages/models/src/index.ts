@@ -5,3 +5,4 @@
 export {demoModelPath} from './demo-model.ts';
 export {startModelStore} from './start-model-store.ts';
 export type {ModelStoreConfig} from './start-model-store.ts';
+export type {StoreKind, StorePlace} from './scan-place.ts';

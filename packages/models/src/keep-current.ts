@@ -1,9 +1,8 @@
 import {describeError} from '@hearsay/core';
 import type {Environment} from '@hearsay/core';
-import {hasMoved} from './collect-files.ts';
-import type {Collection} from './collect-files.ts';
+import {compareStamps} from './collect-files.ts';
+import type {Collection, PlaceStamps} from './collect-files.ts';
 import {describeFiles} from './describe-files.ts';
-import type {FileStamp} from './file-stamp.ts';
 import type {Holding} from './list-models.ts';
 import type {Shelf} from './shelf.ts';
 import {watchFolders} from './watch-folders.ts';
@@ -28,22 +27,24 @@ const startWaitMs = 5000;
 /** Headers read at once: mostly waiting for the disk. */
 const headersAtOnce = 4;
 
+export interface KeeperWays {
+  readonly collect: (signal: AbortSignal) => Promise<Collection>;
+  /** Whether models of an architecture can be run here. */
+  readonly knows: (architecture: string) => Promise<boolean>;
+  readonly onLooked: () => void;
+}
+
 /** Keeps the shelf true to the disk until disposed. */
 export interface Keeper extends AsyncDisposable {
   /** Resolves after the first look, or when it takes too long to wait for. */
   readonly ready: Promise<void>;
 }
 
-export function startKeeper(
-  shelf: Shelf,
-  collect: (signal: AbortSignal) => Promise<Collection>,
-  onLooked: () => void,
-  {clock, log}: Environment,
-): Keeper {
+export function startKeeper(shelf: Shelf, {collect, knows, onLooked}: KeeperWays, {clock, log}: Environment): Keeper {
   const closing = new AbortController();
   const {signal} = closing;
   const watch = watchFolders(noteEvent, log);
-  let stamps: readonly FileStamp[] = [];
+  let stamps: readonly PlaceStamps[] = [];
   let lookedAtMs = -Infinity;
   let lookingMs = 0;
   let comparingMs = 0;
@@ -75,15 +76,15 @@ export function startKeeper(
   async function describeEach(waiting: Iterator<Holding> & Iterable<Holding>): Promise<void> {
     for (const holding of waiting) {
       signal.throwIfAborted();
-      shelf.describe(holding, await describeFiles(holding.files, signal));
+      shelf.describe(holding, await describeFiles(holding, knows, signal));
     }
   }
 
   async function isLookDue(): Promise<boolean> {
     const startMs = clock.monotonicMs();
     if (hasEvent || shelf.isUnsettled() || startMs - lookedAtMs >= rescanMs) return true;
-    const moved = await hasMoved(stamps, signal);
-    comparingMs = clock.monotonicMs() - startMs;
+    const {moved, hung} = await compareStamps(stamps, signal);
+    if (!hung) comparingMs = clock.monotonicMs() - startMs;
     return moved;
   }
 

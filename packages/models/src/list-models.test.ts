@@ -1,4 +1,5 @@
 import test from 'ava';
+import {openDoor} from './file-door.ts';
 import {listModels} from './list-models.ts';
 import type {Holding} from './list-models.ts';
 
@@ -14,8 +15,11 @@ const facts = {
 function holding(name: string, hash: string | undefined, changes: Partial<Holding> = {}): Holding {
   return {
     key: `key-${name}`,
-    name,
+    names: [name],
     demo: false,
+    projector: undefined,
+    presets: [],
+    door: openDoor,
     files: [{path: `/${name}.gguf`, sizeBytes: 10, mtimeMs: 5, inode: 1}],
     problem: undefined,
     description: {kind: 'usable', ...facts},

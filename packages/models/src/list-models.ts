@@ -1,6 +1,8 @@
-import type {Digest, ModelFacts, StoredModel} from '@hearsay/core';
+import type {Digest, ModelFacts, ModelPreset, StoredModel} from '@hearsay/core';
+import type {FileDoor} from './file-door.ts';
 import type {FileStamp} from './file-stamp.ts';
 import {modelDigest, unprovenDigest} from './hash-files.ts';
+import type {Names} from './name-files.ts';
 
 /**
  * What the headers of the files say, or why they cannot be used. `retry`: may get better though the files stay the
@@ -18,14 +20,19 @@ export type HeaderFacts = Pick<
 /** The files of one model at one place on this machine, and what we know of them so far. */
 export interface Holding {
   readonly key: string;
-  readonly name: string;
+  readonly names: Names;
   readonly demo: boolean;
+  /** All shards in order, then the projector. */
   readonly files: readonly [FileStamp, ...FileStamp[]];
+  readonly projector: FileStamp | undefined;
+  readonly presets: readonly ModelPreset[];
+  /** The way to the files. */
+  readonly door: FileDoor;
   /** What cannot be seen in any header: shards are missing, or somebody is still writing. */
   readonly problem: string | undefined;
   /** Undefined until the headers have been read; not listed before. */
   readonly description: Description | undefined;
-  /** The sha256 of every file in order; undefined where it is not known yet. */
+  /** The sha256 of every file in order, read or promised by its store; undefined where it is not known yet. */
   readonly hashes: readonly (string | undefined)[];
 }
 
@@ -51,13 +58,15 @@ export function listModels(holdings: Iterable<Holding>, progress: Progress): Lis
   for (const holding of [...holdings].toSorted(compareHoldings)) {
     if (!holding.description) continue;
     const id = problemOf(holding) === undefined ? digestOf(holding) : holding.key;
-    groups.set(id, [...(groups.get(id) ?? []), holding]);
+    const alike = groups.get(id);
+    if (alike === undefined) groups.set(id, [holding]);
+    else alike.push(holding);
   }
   const models: StoredModel[] = [];
   const byDigest = new Map<Digest, StoredModel>();
   for (const [first, ...others] of groups.values()) {
     if (!first) continue;
-    const model = toModel(first, others, progress);
+    const model = others.length === 0 ? toSingleModel(first, progress) : toModel(first, others, progress);
     models.push(model);
     if (model.problem !== undefined) continue;
     byDigest.set(model.digest, model);
@@ -70,7 +79,15 @@ export function problemOf({problem, description}: Holding): string | undefined {
   return problem ?? (description?.kind === 'unusable' ? description.problem : undefined);
 }
 
-function digestOf({key, hashes}: Holding): Digest {
+const digests = new WeakMap<Holding, Digest>();
+
+function digestOf(holding: Holding): Digest {
+  const known = digests.get(holding) ?? computeDigest(holding);
+  digests.set(holding, known);
+  return known;
+}
+
+function computeDigest({key, hashes}: Holding): Digest {
   const known = hashes.filter(hash => hash !== undefined);
   return known.length === hashes.length ? modelDigest(known) : unprovenDigest(key);
 }
@@ -78,8 +95,19 @@ function digestOf({key, hashes}: Holding): Digest {
 /** A file that somebody chose goes before the toy, whose name it may share. */
 function compareHoldings(a: Holding, b: Holding): number {
   if (a.demo !== b.demo) return a.demo ? 1 : -1;
-  if (a.name !== b.name) return a.name < b.name ? -1 : 1;
+  if (a.names[0] !== b.names[0]) return a.names[0] < b.names[0] ? -1 : 1;
   return a.files[0].path < b.files[0].path ? -1 : 1;
+}
+
+/** Holdings never change, so what was said of one stays true: lists of ten thousand are made anew at every change. */
+const singles = new WeakMap<Holding, StoredModel>();
+
+function toSingleModel(holding: Holding, progress: Progress): StoredModel {
+  const known = singles.get(holding);
+  if (known !== undefined) return known;
+  const model = toModel(holding, [], progress);
+  if (model.hashed === undefined) singles.set(holding, model);
+  return model;
 }
 
 function toModel(first: Holding, others: readonly Holding[], progress: Progress): StoredModel {
@@ -87,12 +115,13 @@ function toModel(first: Holding, others: readonly Holding[], progress: Progress)
   const [firstFile, ...restFiles] = files;
   const problem = problemOf(first);
   const digest = problem === undefined ? digestOf(first) : unprovenDigest(key);
-  const names = new Set(others.map(({name}) => name));
-  names.delete(first.name);
+  const [name, ...moreNames] = first.names;
+  const otherNames = new Set([...moreNames, ...others.flatMap(({names}) => names)]);
+  otherNames.delete(name);
   return {
     key,
     digest,
-    names: [first.name, ...names],
+    names: [name, ...otherNames],
     sizeBytes: files.reduce((total, {sizeBytes}) => total + sizeBytes, 0),
     needBytes: description?.needBytes ?? 0,
     architecture: description?.architecture ?? '',
@@ -102,6 +131,8 @@ function toModel(first: Holding, others: readonly Holding[], progress: Progress)
     capabilities: description?.capabilities ?? [],
     demo: [first, ...others].every(({demo}) => demo),
     files: [firstFile.path, ...restFiles.map(({path}) => path)],
+    projector: first.projector?.path,
+    presets: [first, ...others].flatMap(({presets}) => presets),
     problem,
     hashed: digest.startsWith('unproven:') ? progress(first) : undefined,
     modifiedWallMs: Math.max(...files.map(({mtimeMs}) => mtimeMs)),

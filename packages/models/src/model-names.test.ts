@@ -1,5 +1,13 @@
 import test from 'ava';
-import {isModelFileName, modelNameOf, parseShardName} from './model-names.ts';
+import {
+  isModelFileName,
+  modelNameOf,
+  parseShardName,
+  projectorClues,
+  quantOf,
+  roleOf,
+  withoutQuant,
+} from './model-names.ts';
 
 test('R78: a model is called after its file, without folder, extension or shard suffix', t => {
   t.is(modelNameOf('Qwen2.5-7B-Instruct-Q4_K_M.gguf'), 'Qwen2.5-7B-Instruct-Q4_K_M');
@@ -25,22 +33,38 @@ test('a shard suffix is only read as one when its numbers make sense', t => {
   }
 });
 
-test('projectors, draft models, hidden files and other extensions are no models of their own', t => {
-  for (const name of [
-    'mmproj-F16.gguf',
-    'mmproj.gguf',
-    'MMPROJ-model.gguf',
-    'mtp-x.gguf',
-    'eagle3-x.gguf',
-    'dflash-x.gguf',
-    'dspark-x.gguf',
-    '._m.gguf',
-    'm.safetensors',
-    'm.gguf.part',
-    'gguf',
-  ]) {
+test('hidden files and other extensions are no models', t => {
+  for (const name of ['._m.gguf', '.gguf', 'm.safetensors', 'm.gguf.part', 'gguf']) {
     t.false(isModelFileName(name), name);
   }
-  t.true(isModelFileName('mtpleasant.gguf'));
-  t.true(isModelFileName('m.GGUF'));
+  for (const name of ['m.gguf', 'm.GGUF', 'ü b.gguf']) t.true(isModelFileName(name), name);
+});
+
+test('projectors and draft models are told from models by their names', t => {
+  for (const name of ['mmproj-F16.gguf', 'mmproj.gguf', 'MMPROJ-model.gguf', 'gemma-mmproj-f16.gguf']) {
+    t.is(roleOf(name), 'projector', name);
+  }
+  for (const name of ['mtp-x.gguf', 'eagle3-x.gguf', 'dflash-x.gguf', 'DSPARK-x.gguf'])
+    t.is(roleOf(name), 'draft', name);
+  for (const name of ['mtpleasant.gguf', 'xmmprojy.gguf', 'm.gguf']) t.is(roleOf(name), 'model', name);
+});
+
+test('R67: the quantization is the end of a stem, whatever its case', t => {
+  t.is(quantOf('Qwen3-0.6B-Q8_0'), 'Q8_0');
+  t.is(quantOf('llama-2-7b.q4_k_m'), 'Q4_K_M');
+  t.is(quantOf('gpt-oss-20b-mxfp4'), 'MXFP4');
+  t.is(quantOf('Qwen3-8B-UD-Q4_K_XL'), 'UD-Q4_K_XL');
+  for (const stem of ['qwen-3', 'model', 'llama-3-instruct', 'Q', 'quick-Qa']) t.is(quantOf(stem), undefined, stem);
+  t.is(withoutQuant('Qwen3-8B-UD-Q4_K_XL'), 'Qwen3-8B');
+});
+
+test('what a projector says of its model is what its name has beside that word', t => {
+  t.deepEqual(projectorClues('mmproj-F16.gguf'), {before: '', after: ''});
+  t.deepEqual(projectorClues('mmproj-model-f16.gguf'), {before: '', after: 'model'});
+  t.deepEqual(projectorClues('mmproj-gemma-3-4b-it-f16.gguf'), {before: '', after: 'gemma-3-4b-it'});
+  t.deepEqual(projectorClues('gemma-3.mmproj-f16.gguf'), {before: 'gemma-3', after: ''});
+});
+
+test('a name is composed the same way wherever it comes from', t => {
+  t.is(modelNameOf('mu\u0308ller.gguf'), 'm\u00fcller');
 });

@@ -1,7 +1,7 @@
 import {constants} from 'node:fs';
-import {open} from 'node:fs/promises';
-import type {FileHandle} from 'node:fs/promises';
 import {describeError, Fault} from '@hearsay/core';
+import {openDoor, openThrough} from './file-door.ts';
+import type {FileDoor, OpenFile} from './file-door.ts';
 import {badFile, GgufCursor} from './gguf-cursor.ts';
 import {tensorTypes} from './gguf-types.ts';
 
@@ -71,11 +71,11 @@ const insertTokenBytesMax = 24;
  * wrong with the file, it throws BAD_FILE with a message for people and a `reason` (`BadFileReason`) in the details;
  * else only the signal's reason.
  */
-export async function readGguf(path: string, signal?: AbortSignal): Promise<GgufHeader> {
+export async function readGguf(path: string, signal?: AbortSignal, door: FileDoor = openDoor): Promise<GgufHeader> {
   signal?.throwIfAborted();
   try {
     // Not blocking: a pipe without a writer would never open.
-    await using file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    await using file = await openThrough(door, path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
     return await readOpened(file, signal);
   } catch (cause) {
     signal?.throwIfAborted();
@@ -85,7 +85,7 @@ export async function readGguf(path: string, signal?: AbortSignal): Promise<Gguf
   }
 }
 
-async function readOpened(file: FileHandle, signal: AbortSignal | undefined): Promise<GgufHeader> {
+async function readOpened(file: OpenFile, signal: AbortSignal | undefined): Promise<GgufHeader> {
   const found = await file.stat();
   if (!found.isFile()) throw badFile('not-gguf', 'it is not a file; name a model file');
   const cursor = new GgufCursor(file, found.size, signal);

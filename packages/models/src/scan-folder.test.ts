@@ -3,6 +3,7 @@ import {tmpdir} from 'node:os';
 import {dirname, join, relative} from 'node:path';
 import test from 'ava';
 import type {ExecutionContext} from 'ava';
+import {openDoor} from './file-door.ts';
 import {scanFolder} from './scan-folder.ts';
 
 const limits = {depthMax: 8, entriesMax: 1000, filesMax: 1000};
@@ -18,12 +19,12 @@ async function makeFolder(t: ExecutionContext, files: readonly string[]): Promis
 }
 
 async function found(folder: string, changes: Partial<typeof limits> = {}): Promise<readonly string[]> {
-  const {files} = await scanFolder(folder, new AbortController().signal, {...limits, ...changes});
+  const {files} = await scanFolder(folder, openDoor, new AbortController().signal, {limits: {...limits, ...changes}});
   return files.map(({path}) => relative(folder, path)).toSorted();
 }
 
 test('models are found at any depth; hidden folders and other files are not looked into', async t => {
-  const folder = await makeFolder(t, ['a.gguf', 'x/y/z/b.gguf', '.hidden/c.gguf', 'x/readme.md', 'x/mmproj-a.gguf']);
+  const folder = await makeFolder(t, ['a.gguf', 'x/y/z/b.gguf', '.hidden/c.gguf', 'x/readme.md']);
   t.deepEqual(await found(folder), ['a.gguf', 'x/y/z/b.gguf']);
 });
 
@@ -55,17 +56,20 @@ test('depth, entries and models are bounded, and the scan says which limit ended
   t.deepEqual(await found(folder, {depthMax: 1}), ['a.gguf', 'b.gguf']);
   t.is((await found(folder, {filesMax: 2})).length, 2);
   t.is((await found(folder, {entriesMax: 2})).length <= 2, true);
-  t.regex((await scanFolder(folder, signal, {...limits, depthMax: 1})).cut ?? '', /1 folders deep/u);
-  t.regex((await scanFolder(folder, signal, {...limits, filesMax: 2})).cut ?? '', /2 models/u);
-  t.regex((await scanFolder(folder, signal, {...limits, entriesMax: 2})).cut ?? '', /2 entries/u);
-  t.is((await scanFolder(folder, signal, limits)).cut, undefined);
+  t.regex(
+    (await scanFolder(folder, openDoor, signal, {limits: {...limits, depthMax: 1}})).cut ?? '',
+    /1 folders deep/u,
+  );
+  t.regex((await scanFolder(folder, openDoor, signal, {limits: {...limits, filesMax: 2}})).cut ?? '', /2 models/u);
+  t.regex((await scanFolder(folder, openDoor, signal, {limits: {...limits, entriesMax: 2}})).cut ?? '', /2 entries/u);
+  t.is((await scanFolder(folder, openDoor, signal, {limits})).cut, undefined);
 });
 
 test('a folder that is not there is a problem in words, not an exception', async t => {
   const folder = await makeFolder(t, ['file.gguf']);
   const {signal} = new AbortController();
-  t.regex((await scanFolder(join(folder, 'gone'), signal)).problem ?? '', /does not exist/u);
-  t.regex((await scanFolder(join(folder, 'file.gguf'), signal)).problem ?? '', /not a folder/u);
+  t.regex((await scanFolder(join(folder, 'gone'), openDoor, signal)).problem ?? '', /does not exist/u);
+  t.regex((await scanFolder(join(folder, 'file.gguf'), openDoor, signal)).problem ?? '', /not a folder/u);
 });
 
 test('a sub-folder that may not be read costs only its own models', async t => {
@@ -79,5 +83,5 @@ test('a sub-folder that may not be read costs only its own models', async t => {
 
 test('an aborted scan ends with the reason', async t => {
   const folder = await makeFolder(t, ['a.gguf']);
-  await t.throwsAsync(scanFolder(folder, AbortSignal.abort(new Error('closing'))), {message: 'closing'});
+  await t.throwsAsync(scanFolder(folder, openDoor, AbortSignal.abort(new Error('closing'))), {message: 'closing'});
 });

@@ -2,9 +2,19 @@ import type {Dirent} from 'node:fs';
 import {opendir} from 'node:fs/promises';
 import {basename, join} from 'node:path';
 import {describeError} from '@hearsay/core';
+import type {FileDoor} from './file-door.ts';
 import {lookAt} from './file-stamp.ts';
 import type {FileStamp, Look} from './file-stamp.ts';
 import {isModelFileName} from './model-names.ts';
+
+/** Which parts of a folder are worth a look. */
+export interface ScanRules {
+  /** Whether to enter a folder, by the names of it and of the folders above, down from the one that is scanned. */
+  readonly enters?: (folders: readonly string[]) => boolean;
+  /** Whether a file counts, by its name; `.gguf` files unless given. */
+  readonly takes?: (fileName: string) => boolean;
+  readonly limits?: ScanLimits;
+}
 
 /** What lies in a folder at any depth. */
 export interface FolderScan {
@@ -17,7 +27,7 @@ export interface FolderScan {
   readonly cut: string | undefined;
 }
 
-export interface ScanLimits {
+interface ScanLimits {
   readonly depthMax: number;
   readonly entriesMax: number;
   readonly filesMax: number;
@@ -33,43 +43,46 @@ const scanLimits: ScanLimits = {
   filesMax: 10_000, // far above any collection; keeps the list and its memory bounded
 };
 
-/** Entries read, and files looked at, at once: more would only fill the four threads of the file system pool. */
+/** Entries read, and files asked for, at once; how many of them reach the disk together is for the door to say. */
 const batchSize = 32;
 
 /**
  * Finds model files. Links are followed; a folder is entered once however many links lead to it, so that loops are
  * harmless. Hidden folders are skipped, unreadable ones below the given one too. Never throws for what it finds on
- * disk.
+ * disk, but for a disk that stops to answer.
  */
 export async function scanFolder(
   root: string,
+  door: FileDoor,
   signal: AbortSignal,
-  limits: ScanLimits = scanLimits,
+  {enters = () => true, takes = isModelFileName, limits = scanLimits}: ScanRules = {},
 ): Promise<FolderScan> {
-  const start = await lookAt(root);
+  const start = await lookAt(root, door);
   if (start?.kind !== 'folder') return emptyScan(start ? 'it is not a folder' : 'it does not exist or is out of reach');
   const files: FileStamp[] = [];
   const folders: Look[] = [];
   const entered = new Set([identityOf(start)]);
-  const waiting: {look: Look; depth: number}[] = [{look: start, depth: 0}];
+  const waiting: {look: Look; below: readonly string[]}[] = [{look: start, below: []}];
   let entriesLeft = limits.entriesMax;
   let cut: string | undefined;
 
   for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
     signal.throwIfAborted();
-    const {look, depth} = next;
-    const listed = await listFolder(look.path, entriesLeft);
+    const {look, below} = next;
+    const listed = await door.pass(() => listFolder(look.path, entriesLeft, takes));
     if (listed.problem !== undefined && look === start) return emptyScan(listed.problem);
     folders.push(look);
     entriesLeft -= listed.seen;
     if (listed.cut) cut = `it holds more than ${limits.entriesMax} entries`;
-    for await (const found of lookAtAll(listed.names.map(name => join(look.path, name)))) {
-      if (found.kind === 'file') {
+    const paths = listed.names.map(name => join(look.path, name));
+    for await (const found of lookAtAll(paths, door)) {
+      const name = basename(found.path);
+      if (found.kind === 'file' && takes(name)) {
         if (files.length < limits.filesMax) files.push(found);
         else cut = `it holds more than ${limits.filesMax} models`;
-      } else if (found.kind === 'folder' && !entered.has(identityOf(found))) {
+      } else if (found.kind === 'folder' && !entered.has(identityOf(found)) && enters([...below, name])) {
         entered.add(identityOf(found));
-        if (depth < limits.depthMax) waiting.push({look: found, depth: depth + 1});
+        if (below.length < limits.depthMax) waiting.push({look: found, below: [...below, name]});
         else cut = `it is more than ${limits.depthMax} folders deep`;
       }
     }
@@ -90,14 +103,14 @@ interface Listing {
 }
 
 /** Names worth a look, in a fixed order: links last, so that a link does not take the place of its neighbour. */
-async function listFolder(path: string, entriesMax: number): Promise<Listing> {
+async function listFolder(path: string, entriesMax: number, takes: (name: string) => boolean): Promise<Listing> {
   const entries: Dirent[] = [];
   let seen = 0;
   try {
     for await (const entry of await opendir(path, {bufferSize: batchSize})) {
       if (seen === entriesMax) return {names: namesOf(entries), seen, cut: true, problem: undefined};
       seen += 1;
-      if (isWorthALook(entry)) entries.push(entry);
+      if (isWorthALook(entry, takes)) entries.push(entry);
     }
     return {names: namesOf(entries), seen, cut: false, problem: undefined};
   } catch (error) {
@@ -105,10 +118,10 @@ async function listFolder(path: string, entriesMax: number): Promise<Listing> {
   }
 }
 
-function isWorthALook(entry: Dirent): boolean {
+function isWorthALook(entry: Dirent, takes: (name: string) => boolean): boolean {
   if (entry.name.startsWith('.')) return false;
   // A link without our extension may still lead to a folder.
-  return entry.isDirectory() || entry.isSymbolicLink() || (entry.isFile() && isModelFileName(entry.name));
+  return entry.isDirectory() || entry.isSymbolicLink() || (entry.isFile() && takes(entry.name));
 }
 
 function namesOf(entries: readonly Dirent[]): readonly string[] {
@@ -116,12 +129,10 @@ function namesOf(entries: readonly Dirent[]): readonly string[] {
   return entries.toSorted((a, b) => (order(a) < order(b) ? -1 : 1)).map(({name}) => name);
 }
 
-async function* lookAtAll(paths: readonly string[]): AsyncGenerator<Look> {
+async function* lookAtAll(paths: readonly string[], door: FileDoor): AsyncGenerator<Look> {
   for (let start = 0; start < paths.length; start += batchSize) {
-    const looks = await Promise.all(paths.slice(start, start + batchSize).map(lookAt));
-    for (const look of looks) {
-      if (look && (look.kind !== 'file' || isModelFileName(basename(look.path)))) yield look;
-    }
+    const looks = await Promise.all(paths.slice(start, start + batchSize).map(path => lookAt(path, door)));
+    for (const look of looks) if (look) yield look;
   }
 }
 

@@ -1,8 +1,9 @@
 import {createHash} from 'node:crypto';
-import type {FoundGroup} from './collect-files.ts';
+import type {CollectedGroup} from './collect-files.ts';
+import {placeOf} from './collect-files.ts';
+import type {KnownHash} from './digest-cache.ts';
 import {areSameStamps} from './file-stamp.ts';
 import type {FileStamp} from './file-stamp.ts';
-import {describeMissing} from './group-shards.ts';
 import {listModels, problemOf} from './list-models.ts';
 import type {Description, Holding, Listing} from './list-models.ts';
 
@@ -13,6 +14,10 @@ interface Kept {
   readonly holding: Holding;
   /** The files that the description was made from; others than the present ones: it has to be made again. */
   readonly describedFiles: Holding['files'] | undefined;
+  /** The sha256 that the store names for each file. */
+  readonly promised: readonly (string | undefined)[];
+  /** What the store said of the files when we looked last. */
+  readonly told: string | undefined;
   /** When we last saw somebody write to the files; undefined when they are left alone. */
   readonly writtenAtMs: number | undefined;
 }
@@ -23,12 +28,12 @@ interface Kept {
  */
 export class Shelf {
   readonly #kept = new Map<string, Kept>();
-  readonly #knownHash: (stamp: FileStamp) => string | undefined;
+  readonly #knownHash: (stamp: FileStamp) => KnownHash | undefined;
   readonly #onChange: () => void;
   #listing: Listing | undefined;
   #hashing: {readonly files: Holding['files']; bytes: number} | undefined;
 
-  constructor(knownHash: (stamp: FileStamp) => string | undefined, onChange: () => void) {
+  constructor(knownHash: (stamp: FileStamp) => KnownHash | undefined, onChange: () => void) {
     this.#knownHash = knownHash;
     this.#onChange = onChange;
   }
@@ -42,15 +47,15 @@ export class Shelf {
   }
 
   /** Takes over what is there now: forgets what went, and everything known about files that changed. */
-  reconcile(groups: readonly FoundGroup[], nowMs: number): void {
-    const places = new Set(groups.map(({files}) => files[0].path));
+  reconcile(groups: readonly CollectedGroup[], nowMs: number): void {
+    const places = new Set(groups.map(placeOf));
     for (const place of this.#kept.keys()) {
       if (places.has(place)) continue;
       this.#kept.delete(place);
       this.#changed();
     }
     for (const group of groups) {
-      const place = group.files[0].path;
+      const place = placeOf(group);
       const old = this.#kept.get(place);
       const next = this.#place(group, old, nowMs);
       if (next === old) continue;
@@ -71,8 +76,9 @@ export class Shelf {
   }
 
   /** Ignored when the files have changed since. */
-  describe({files}: Holding, description: Description): void {
-    this.#update(files, kept => ({...kept, holding: {...kept.holding, description}, describedFiles: files}));
+  describe(holding: Holding, description: Description): void {
+    const {files} = holding;
+    this.#update(holding, kept => ({...kept, holding: {...kept.holding, description}, describedFiles: files}));
   }
 
   /** What has to be hashed, the smallest first, so that most are proven soon. */
@@ -85,8 +91,8 @@ export class Shelf {
   }
 
   /** True until the files change or go: work on them is not in vain. */
-  holds({files}: Holding): boolean {
-    return this.#kept.get(files[0].path)?.holding.files === files;
+  holds(holding: Holding): boolean {
+    return this.#kept.get(placeOf(holding))?.holding.files === holding.files;
   }
 
   /** Takes note of bytes that were just hashed. */
@@ -99,38 +105,66 @@ export class Shelf {
     if (Math.floor(before * 100) !== Math.floor(this.#progress(holding) * 100)) this.#listing = undefined;
   }
 
-  /** Ignored when the files have changed since. */
-  prove({files}: Holding, hashes: readonly string[]): void {
+  /**
+   * Call when its files have been hashed. Ignored when they have changed since. Bytes that are not what the store
+   * promised make the model unusable: nobody knows what they are.
+   */
+  prove(holding: Holding, hashes: readonly string[]): void {
     this.#hashing = undefined;
-    this.#update(files, kept => ({...kept, holding: {...kept.holding, hashes}}));
+    this.#update(holding, kept => {
+      const problem = kept.holding.problem ?? describeBroken(hashes, kept.promised);
+      return {...kept, holding: {...kept.holding, hashes, problem}};
+    });
   }
 
-  #place(group: FoundGroup, old: Kept | undefined, nowMs: number): Kept {
-    const {name, demo, files} = group;
+  /** Proven, but only by the word of the store or by a look long ago: one that should be read again. */
+  unchecked(sinceWallMs: number, isTried: (files: Holding['files']) => boolean): Holding | undefined {
+    return this.#kept
+      .values()
+      .map(({holding}) => holding)
+      .filter(({files}) => !isTried(files))
+      .filter(holding => holding.description?.kind === 'usable' && problemOf(holding) === undefined)
+      .find(({files}) => files.some(file => (this.#knownHash(file)?.checkedWallMs ?? -Infinity) < sinceWallMs));
+  }
+
+  #place(group: CollectedGroup, old: Kept | undefined, nowMs: number): Kept {
+    const {names, demo, files, projector, presets, door, promised} = group;
     const isSame = old !== undefined && old.holding.demo === demo && areSameStamps(old.holding.files, files);
-    if (isSame) return settle(old, describeMissing(group), nowMs);
+    if (isSame) return relabel(settle(old, group.problem, nowMs), group);
     const writtenAtMs = old && isWrittenTo(old.holding.files, files) ? nowMs : undefined;
     const unfinished = writtenAtMs === undefined ? undefined : 'incomplete: the file is still being written';
+    const hashes = this.#hashesOf(files, promised);
     return {
       holding: {
-        key: old?.holding.key ?? keyOf(files[0].path),
-        name,
+        key: old?.holding.key ?? keyOf(placeOf(group)),
+        names,
         demo,
         files,
-        problem: describeMissing(group) ?? unfinished,
+        projector,
+        presets,
+        door,
+        problem: group.problem ?? unfinished ?? describeBroken(hashes, promised),
         // While a file grows, its line in the list stays; it cannot be asked for anyway.
         description: writtenAtMs === undefined ? undefined : old?.holding.description,
-        hashes: files.map(file => this.#knownHash(file)),
+        hashes,
       },
       describedFiles: undefined,
+      promised,
+      told: group.problem,
       writtenAtMs,
     };
   }
 
-  #update(files: Holding['files'], change: (kept: Kept) => Kept): void {
-    const kept = this.#kept.get(files[0].path);
+  /** What was read goes before what was promised. */
+  #hashesOf(files: Holding['files'], promised: Kept['promised']): Holding['hashes'] {
+    return files.map((file, index) => this.#knownHash(file)?.sha256 ?? promised[index]);
+  }
+
+  #update({files, projector}: Pick<Holding, 'files' | 'projector'>, change: (kept: Kept) => Kept): void {
+    const place = placeOf({files, projector});
+    const kept = this.#kept.get(place);
     if (kept?.holding.files !== files) return;
-    this.#kept.set(files[0].path, change(kept));
+    this.#kept.set(place, change(kept));
     this.#changed();
   }
 
@@ -152,10 +186,33 @@ function settle(old: Kept, problem: string | undefined, nowMs: number): Kept {
   const isRetry = old.holding.description?.kind === 'unusable' && old.holding.description.retry;
   if (!isRested && !isRetry) return old;
   return {
+    ...old,
     holding: isRested ? {...old.holding, problem} : old.holding,
     describedFiles: isRetry ? undefined : old.describedFiles,
     writtenAtMs: isRested ? undefined : old.writtenAtMs,
   };
+}
+
+/** New names, or a new tag of the same files: what was read of them stays. */
+function relabel(kept: Kept, {names, presets, problem, promised}: CollectedGroup): Kept {
+  const {holding} = kept;
+  const isSame = areEqual(holding.names, names) && areEqual(kept.promised, promised) && kept.told === problem;
+  if (isSame && arePresetsEqual(holding.presets, presets)) return kept;
+  const shown = holding.problem === kept.told ? problem : holding.problem;
+  return {...kept, promised, told: problem, holding: {...holding, names, presets, problem: shown}};
+}
+
+function areEqual(a: readonly unknown[], b: readonly unknown[]): boolean {
+  return a.length === b.length && a.every((item, index) => item === b[index]);
+}
+
+function arePresetsEqual(a: Holding['presets'], b: Holding['presets']): boolean {
+  return a.length === b.length && (a.length === 0 || JSON.stringify(a) === JSON.stringify(b));
+}
+
+function describeBroken(hashes: Holding['hashes'], promised: Kept['promised']): string | undefined {
+  const isBroken = promised.some((hash, index) => hash !== undefined && hashes[index] !== hash);
+  return isBroken ? 'damaged: its bytes are not those that its store promises by name; fetch it again' : undefined;
 }
 
 /** The same inode with other bytes: somebody writes in place. A file that took another's place by a rename is whole. */

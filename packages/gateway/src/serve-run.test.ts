@@ -68,7 +68,7 @@ test('S81: the response says what ran, where and why, in header-safe text', asyn
     body,
     headers: {'x-request-id': 'mine-1'},
   });
-  t.is(headers.get('x-hearsay-node'), 'K?che??x: y');
+  t.is(headers.get('x-hearsay-node'), 'K%C3%BCche%0D%0Ax: y');
   t.is(headers.get('x-hearsay-model'), answer.run.digest);
   t.is(headers.get('x-hearsay-attempts'), '2');
   t.is(headers.get('x-hearsay-policy'), 'auto');

@@ -1,0 +1,58 @@
+import type {Capability, ModelReport} from '@hearsay/core';
+import type {JsonObject} from '../json.ts';
+import {badRequest} from '../problem.ts';
+import type {Problem} from '../problem.ts';
+
+/** What `create` and `copy` make: another name for a model, with things that are said and set beforehand. */
+export interface Preset {
+  /** As people wrote it. */
+  readonly name: string;
+  /** The model behind it, by a name that every node knows. */
+  readonly from: string;
+  readonly system: string;
+  readonly parameters: JsonObject;
+  readonly messages: readonly JsonObject[];
+  readonly license: string;
+  readonly madeWallMs: number;
+}
+
+/** What a name means: a model that some node has, perhaps through a preset. */
+export interface KnownModel {
+  readonly kind: 'known';
+  /** As the client wrote it; answers echo it. */
+  readonly asked: string;
+  /** What the cluster is asked for. */
+  readonly target: string;
+  readonly report: ModelReport;
+  readonly preset: Preset | undefined;
+}
+
+export type FindModel = (asked: string) => KnownModel | undefined;
+
+/** Pure: the model of a request; the texts are Ollama's, because clients search for them. */
+export function modelOf(body: JsonObject, find: FindModel): KnownModel | Problem {
+  const asked = body['model'] ?? body['name'];
+  if (typeof asked !== 'string' || asked.trim() === '') return badRequest('model is required', {param: 'model'});
+  return find(asked) ?? notFound(asked);
+}
+
+function notFound(asked: string): Problem {
+  return badRequest(`model '${asked.slice(0, 200)}' not found`, {
+    status: 404,
+    code: 'model_not_found',
+    param: 'model',
+  });
+}
+
+/** Pure: the first of these that the model cannot do, in Ollama's words. */
+export function cannot({asked, report}: KnownModel, needs: readonly Capability[]): Problem | undefined {
+  const missing = needs.find(need => !report.capabilities.includes(need));
+  if (missing === undefined) return undefined;
+  const [quote, what] = missing === 'tools' ? ['', 'tools'] : ['"', inOllamasWords.get(missing) ?? missing];
+  return badRequest(`${quote}${asked}${quote} does not support ${what}`, {code: 'unsupported', param: 'model'});
+}
+
+const inOllamasWords: ReadonlyMap<Capability, string> = new Map([
+  ['completion', 'generate'],
+  ['embeddings', 'embeddings'],
+]);

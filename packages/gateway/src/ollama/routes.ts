@@ -1,0 +1,186 @@
+import type {IncomingMessage, ServerResponse} from 'node:http';
+import {ollamaErrors} from '../error-form.ts';
+import type {JsonObject} from '../json.ts';
+import {badRequest, isProblem, sendJson} from '../problem.ts';
+import type {Problem} from '../problem.ts';
+import {readBody} from '../read-body.ts';
+import {headerOf} from '../request-headers.ts';
+import type {Route, RouteService} from '../routes.ts';
+import {serveRun} from '../serve-run.ts';
+import {ollamaEmbed} from './embed.ts';
+import {modelFinder} from './find-model.ts';
+import {modelOf} from './known-model.ts';
+import type {KnownModel} from './known-model.ts';
+import {listRunning, listTags, ollamaVersion, showModel} from './lists.ts';
+import {pullProgress, readCopy, readCreation, readDeletion} from './manage.ts';
+import type {Progress} from './manage.ts';
+import {ollamaRun, readJsonBody} from './run-operations.ts';
+import type {OllamaService} from './run-operations.ts';
+
+/** Ollama's API (facts: client-apis §1). */
+export function ollamaRoutes(service: RouteService): readonly Route[] {
+  const ollama: OllamaService = {...service, find: modelFinder(service.cluster, service.presets, service.aliases)};
+  return [
+    engineRoute('/api/chat', ollamaRun('chat', ollama), service),
+    engineRoute('/api/generate', ollamaRun('generate', ollama), service),
+    engineRoute('/api/embed', ollamaEmbed('embed', ollama), service),
+    engineRoute('/api/embeddings', ollamaEmbed('embeddings', ollama), service),
+    ...lists(service, ollama),
+    ...management(service, ollama),
+  ];
+}
+
+function engineRoute(path: string, operation: Parameters<typeof serveRun>[2], service: RouteService): Route {
+  return {method: 'POST', paths: [path], handle: ({raw}, reply) => serveRun(raw, reply.raw, operation, service)};
+}
+
+/** What is known is told at once: no list waits for another node (R34, R16). */
+function lists(service: RouteService, {find}: OllamaService): readonly Route[] {
+  const {cluster, clock, presets, startedSeconds, status} = service;
+  const startedWallMs = startedSeconds * 1000;
+  const now = (): number => clock.wallMs();
+  return [
+    {
+      method: 'GET',
+      paths: ['/api/version'],
+      handle: () => ({version: ollamaVersion, hearsay: status().version}),
+    },
+    {
+      method: 'GET',
+      paths: ['/api/tags'],
+      handle: () => listTags(cluster.models(), presets.list(), find, startedWallMs),
+    },
+    {
+      method: 'GET',
+      paths: ['/api/ps'],
+      handle: () => listRunning(cluster.engines(), cluster.models(), cluster.nodes(), now()),
+    },
+    {
+      method: 'POST',
+      paths: ['/api/show'],
+      handle: async ({raw}) => {
+        const body = await bodyOf(raw, service);
+        const model = isProblem(body) ? body : modelOf(body.body, find);
+        if (isProblem(model)) return model;
+        return showModel(model, usableContext(model, service), {
+          modifiedWallMs: model.preset?.madeWallMs ?? startedWallMs,
+          isCopilot: (headerOf(raw, 'user-agent') ?? '').startsWith('GitHubCopilotChat/'),
+        });
+      },
+    },
+  ];
+}
+
+/** What one request gets: of an engine that runs, else of one that this node would start. */
+function usableContext({report}: KnownModel, {cluster, contextTokens}: RouteService): number {
+  const loaded = cluster.engines().filter(({digest, context}) => digest === report.digest && context > 0);
+  const usable = loaded.length > 0 ? Math.max(...loaded.map(({context}) => context)) : contextTokens;
+  const {contextMax} = report;
+  return contextMax > 0 ? Math.min(usable ?? contextMax, contextMax) : (usable ?? 0);
+}
+
+function management(service: RouteService, {find}: OllamaService): readonly Route[] {
+  const {clock, presets} = service;
+  return [
+    {
+      method: 'POST',
+      paths: ['/api/pull'],
+      handle: async ({raw}, reply) => {
+        const body = await bodyOf(raw, service);
+        if (isProblem(body)) return body;
+        return sendProgress(reply.raw, body.body, pullProgress(body.body, find));
+      },
+    },
+    {
+      method: 'POST',
+      paths: ['/api/create'],
+      handle: async ({raw}, reply) => {
+        const body = await bodyOf(raw, service);
+        if (isProblem(body)) return body;
+        const creation = readCreation(body.body, find, clock.wallMs());
+        if (isProblem(creation)) return creation;
+        await presets.put(creation.preset);
+        return sendProgress(reply.raw, body.body, {kind: 'progress', lines: creation.lines});
+      },
+    },
+    {
+      method: 'POST',
+      paths: ['/api/copy'],
+      handle: async ({raw}, reply) => {
+        const body = await bodyOf(raw, service);
+        const preset = isProblem(body) ? body : readCopy(body.body, find, clock.wallMs());
+        if (isProblem(preset)) return preset;
+        await presets.put(preset);
+        return sendNothing(reply.raw);
+      },
+    },
+    {
+      method: 'DELETE',
+      paths: ['/api/delete'],
+      handle: async ({raw}, reply) => {
+        const body = await bodyOf(raw, service);
+        const preset = isProblem(body) ? body : readDeletion(body.body, find);
+        if (isProblem(preset)) return preset;
+        await presets.remove(preset.name);
+        return sendNothing(reply.raw);
+      },
+    },
+    {
+      method: 'HEAD',
+      paths: ['/api/blobs/*'],
+      handle: async ({raw}, reply) => {
+        reply.raw.writeHead(find(blobIn(raw)) ? 200 : 404, {'content-length': 0}).end();
+      },
+    },
+    {
+      method: 'POST',
+      paths: ['/api/blobs/*'],
+      handle: async ({raw}, reply) => (find(blobIn(raw)) ? sendNothing(reply.raw) : noUpload),
+    },
+    {
+      method: 'POST',
+      paths: ['/api/push'],
+      handle: () => badRequest('push is not supported by this server', {status: 501, code: 'unsupported'}),
+    },
+  ];
+}
+
+/** The digest at the end of the path: a model whose one file that is needs no upload. */
+function blobIn({url = ''}: IncomingMessage): string {
+  const digest = /\/(sha256[:-][0-9a-f]{64})(?:\?|$)/u.exec(url)?.[1];
+  return digest?.replace('-', ':') ?? 'no digest';
+}
+
+const noUpload = badRequest(
+  'uploading model files is not supported by this server yet; put the file into a folder that models.folders names',
+  {status: 501, code: 'unsupported', headers: {connection: 'close'}},
+);
+
+async function bodyOf(request: IncomingMessage, service: RouteService): Promise<ReturnType<typeof readJsonBody>> {
+  const bytes = await readBody(request, service);
+  return isProblem(bytes) ? bytes : readJsonBody(bytes);
+}
+
+/** Line by line unless the client wants only the last one. A stream tells its error in a line, as Ollama does. */
+function sendProgress(
+  response: ServerResponse,
+  {stream}: JsonObject,
+  progress: Progress | Problem,
+): undefined | Problem {
+  const last = isProblem(progress) ? undefined : progress.lines.at(-1);
+  if (stream === false) {
+    if (isProblem(progress)) return progress;
+    sendJson(response, 200, last ?? {});
+    return undefined;
+  }
+  const lines = isProblem(progress) ? [ollamaErrors.body(progress, undefined)] : progress.lines;
+  response.writeHead(200, {'content-type': 'application/x-ndjson', 'x-accel-buffering': 'no'});
+  response.end(lines.map(line => `${JSON.stringify(line)}\n`).join(''));
+  return undefined;
+}
+
+function sendNothing(response: ServerResponse): undefined {
+  response.writeHead(200, {'content-length': 0});
+  response.end();
+  return undefined;
+}

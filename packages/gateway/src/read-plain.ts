@@ -1,0 +1,34 @@
+import type {Capability, Endpoint} from '@hearsay/core';
+import {openAiErrors} from './error-form.ts';
+import type {Operation} from './operation.ts';
+import {PlainReply} from './plain-reply.ts';
+import {badRequest, isProblem} from './problem.ts';
+import {clientRequest, modelIn, readJson} from './read-request.ts';
+
+interface PlainRequest {
+  readonly needs: readonly Capability[];
+  /** Fields without which the request means nothing. */
+  readonly fields: readonly string[];
+}
+
+/** A request that has one JSON object for an answer, which passes as it is. */
+export function plain(endpoint: Endpoint, {needs, fields}: PlainRequest): Operation {
+  return {
+    errors: openAiErrors,
+    read(bytes, frame) {
+      const read = readJson(bytes);
+      if (read.kind === 'problem') return read;
+      const {body} = read;
+      const missing = fields.find(name => body[name] === undefined || body[name] === null);
+      if (missing !== undefined) return badRequest(`${missing} is missing`, {param: missing});
+      const request = clientRequest({model: modelIn(body), endpoint, needs, body}, frame);
+      if (isProblem(request)) return request;
+      return {
+        kind: 'call',
+        request,
+        answerType: 'application/json',
+        reply: response => new PlainReply(response, openAiErrors),
+      };
+    },
+  };
+}

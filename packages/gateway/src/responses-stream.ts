@@ -1,0 +1,174 @@
+import {Fault} from '@hearsay/core';
+import {openAiErrors} from './error-form.ts';
+import {eventText} from './event-reply.ts';
+import type {EventTranslator} from './event-reply.ts';
+import type {ServerEvent} from './event-stream.ts';
+import {isObject, parseObject} from './json.ts';
+import type {JsonObject} from './json.ts';
+import type {Assembly} from './object-reply.ts';
+import {eventStreamType} from './stream-output.ts';
+import {problemFromErrorEvent} from './upstream-problem.ts';
+
+/**
+ * The events of a response. llama-server sends the right ones in the right order, but leaves out the numbers by which
+ * clients put them together, and most of what a response says of itself (facts: client-apis §2.4).
+ */
+export function responsesTranslator(asked: JsonObject, requestId: string): EventTranslator {
+  const whole = new ResponseFields(asked, requestId);
+  const items = new Map<string, number>();
+  const reasoned = new Set<unknown>();
+  let sequence = 0;
+  let isWhole = false;
+
+  function write(name: string, fields: JsonObject): string {
+    const numbered = {type: name, ...fields, sequence_number: sequence};
+    sequence += 1;
+    return eventText(name, JSON.stringify(numbered));
+  }
+
+  function place(id: unknown): JsonObject {
+    const key = typeof id === 'string' ? id : '';
+    const index = items.get(key) ?? items.size;
+    items.set(key, index);
+    return {output_index: index};
+  }
+
+  function pass(name: string, event: JsonObject): string {
+    const {item, item_id: itemId, response} = event;
+    if (isObject(response)) return write(name, {...event, response: whole.fill(response)});
+    if (isObject(item)) return beforeItem(name, item) + write(name, {...event, ...place(item['id'])});
+    if (itemId === undefined) return write(name, event);
+    const opened = name === 'response.reasoning_text.delta' ? openReasoning(itemId) : '';
+    const part = inPart.test(name) ? {content_index: 0} : {};
+    const chances = name.startsWith('response.output_text.') ? {logprobs: []} : {};
+    return opened + write(name, {...part, ...chances, ...event, ...place(itemId)});
+  }
+
+  /** Clients keep a text only where its part has been announced; llama-server announces none for reasoning. */
+  function openReasoning(id: unknown): string {
+    if (reasoned.has(id)) return '';
+    reasoned.add(id);
+    const part = {type: 'reasoning_text', text: ''};
+    return write('response.content_part.added', {item_id: id, content_index: 0, part, ...place(id)});
+  }
+
+  /** What clients may wait for before an item is done: the whole arguments of a tool, the whole reasoning. */
+  function beforeItem(name: string, item: JsonObject): string {
+    if (name !== 'response.output_item.done') return '';
+    const {id, type, name: tool, arguments: text, content} = item;
+    const common = {item_id: id, ...place(id)};
+    if (type === 'function_call') {
+      return write('response.function_call_arguments.done', {...common, name: tool, arguments: text});
+    }
+    const part: unknown = type === 'reasoning' && Array.isArray(content) ? content[0] : undefined;
+    if (!isObject(part) || !reasoned.has(id)) return '';
+    const inPlace = {...common, content_index: 0};
+    return (
+      write('response.reasoning_text.done', {...inPlace, text: part['text']}) +
+      write('response.content_part.done', {...inPlace, part})
+    );
+  }
+
+  return {
+    errors: openAiErrors,
+    style: {contentType: eventStreamType, keepAlive: () => ': waiting\n\n'},
+    translate(event) {
+      const problem = problemFromErrorEvent(event);
+      if (problem) return problem;
+      if (event.name === 'response.completed') isWhole = true;
+      return pass(event.name, parse(event));
+    },
+    isWhole: () => isWhole,
+    // Some clients know no other sign of a failure (C51).
+    failure: ({code, message}) => write('response.failed', {response: whole.failed({code, message})}),
+  };
+}
+
+/** The response that a stream of events ends with. */
+export function responsesAssembly(asked: JsonObject, requestId: string): Assembly {
+  const whole = new ResponseFields(asked, requestId);
+  let result: JsonObject | undefined;
+  return {
+    errors: openAiErrors,
+    take(event) {
+      const problem = problemFromErrorEvent(event);
+      const {response} = problem ? {} : parse(event);
+      if (event.name === 'response.completed' && isObject(response)) result = whole.fill(response);
+      return problem;
+    },
+    result: () => result,
+  };
+}
+
+/** Events about a part of an item, of which an item has one here. */
+const inPart = /^response\.(?:content_part|output_text|reasoning_text)\./u;
+
+/** What a response says of itself: what was asked, what the engine told last, and what clients take for granted. */
+class ResponseFields {
+  readonly #asked: JsonObject;
+  #known: JsonObject;
+
+  constructor(asked: JsonObject, requestId: string) {
+    this.#asked = asked;
+    this.#known = {id: `resp_${requestId}`, object: 'response', created_at: 0, status: 'in_progress'};
+  }
+
+  fill(response: JsonObject): JsonObject {
+    this.#known = {...this.#known, ...response};
+    return this.#describe({...this.#known, usage: usageOf(this.#known['usage'])});
+  }
+
+  failed(error: JsonObject): JsonObject {
+    return this.#describe({...this.#known, status: 'failed', error});
+  }
+
+  #describe(fields: JsonObject): JsonObject {
+    const {model, ...asked} = this.#asked;
+    const echoed = Object.entries(asked).filter(([name, value]) => echoes.has(name) && value !== undefined);
+    return {...usual, ...Object.fromEntries(echoed), ...fields, ...(typeof model === 'string' ? {model} : {})};
+  }
+}
+
+const usual: JsonObject = {
+  error: null,
+  incomplete_details: null,
+  instructions: null,
+  max_output_tokens: null,
+  metadata: {},
+  output: [],
+  parallel_tool_calls: true,
+  previous_response_id: null,
+  reasoning: {effort: null, summary: null},
+  store: false,
+  temperature: null,
+  text: {format: {type: 'text'}},
+  tool_choice: 'auto',
+  tools: [],
+  top_p: null,
+  truncation: 'disabled',
+  usage: null,
+};
+
+/** Fields of the request that a response repeats. */
+const echoes: ReadonlySet<string> = new Set([
+  'instructions',
+  'max_output_tokens',
+  'metadata',
+  'parallel_tool_calls',
+  'reasoning',
+  'temperature',
+  'text',
+  'tool_choice',
+  'tools',
+  'top_p',
+]);
+
+function usageOf(usage: unknown): JsonObject | null {
+  return isObject(usage) ? {output_tokens_details: {reasoning_tokens: 0}, ...usage} : null;
+}
+
+function parse({data}: ServerEvent): JsonObject {
+  const event = parseObject(data);
+  if (event === undefined) throw new Fault('ENGINE_FAILED', 'the answer has an event that is not JSON');
+  return event;
+}

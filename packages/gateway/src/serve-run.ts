@@ -1,0 +1,126 @@
+import type {IncomingMessage, ServerResponse} from 'node:http';
+import {Fault, newRequestId} from '@hearsay/core';
+import type {Answer, RequestId} from '@hearsay/core';
+import {resolveAlias} from './aliases.ts';
+import {attend, noteFailure} from './attend.ts';
+import type {RunService} from './attend.ts';
+import {consume, discard, readText, untilAborted} from './consume.ts';
+import {callerIn} from './identify.ts';
+import {applyPreset} from './ollama/apply-preset.ts';
+import type {Call, Immediate, Operation} from './operation.ts';
+import {isProblem, problemFrom, sendJson, sendProblem} from './problem.ts';
+import type {Problem} from './problem.ts';
+import {readBody} from './read-body.ts';
+import {loadingNote} from './loading-note.ts';
+import {runHeaders, textOfHeader} from './reply.ts';
+import {contentTypeOf, headerOf} from './request-headers.ts';
+import {problemFromUpstream} from './upstream-problem.ts';
+
+/** Largest error body that is read from llama-server. */
+const errorBytesMax = 1024 * 1024;
+
+/** Serves one request for an engine from its first to its last byte. */
+export async function serveRun(
+  request: IncomingMessage,
+  response: ServerResponse,
+  operation: Operation<Call | Immediate | Problem>,
+  service: RunService,
+): Promise<void> {
+  const {errors} = operation;
+  await attend(request, response, {...service, errors}, async (id, signal) => {
+    const call = await untilAborted(readCall(request, id, operation, service), signal);
+    if (call.kind === 'problem') return sendProblem(response, call, errors);
+    if (call.kind === 'immediate') return sendJson(response, 200, await untilAborted(call.answer(), signal));
+    await answer(call, response, service, signal);
+  });
+}
+
+/** Reads and parses the body once; from here on it is bytes again. */
+async function readCall(
+  request: IncomingMessage,
+  id: RequestId,
+  operation: Operation<Call | Immediate | Problem>,
+  service: RunService,
+): Promise<Call | Immediate | Problem> {
+  const bytes = await readBody(request, service);
+  if (isProblem(bytes)) return bytes;
+  const policy = headerOf(request, 'x-hearsay-policy');
+  const call = operation.read(bytes, {
+    id,
+    policy: policy === undefined ? undefined : textOfHeader(policy),
+    traceparent: headerOf(request, 'traceparent'),
+    contentType: contentTypeOf(request),
+    caller: callerIn(request),
+  });
+  if (call.kind !== 'call') return call;
+  const preset = service.presets.find(call.request.model);
+  const asked = preset ? applyPreset(call.request, preset) : call.request;
+  return {...call, request: {...asked, model: resolveAlias(asked.model, service.aliases)}};
+}
+
+async function answer(call: Call, response: ServerResponse, service: RunService, signal: AbortSignal): Promise<void> {
+  const waitsFor = (): string | undefined => loadingNote(call.request.model, service.cluster.engines());
+  using reply = call.reply(response, service.clock, {...service, waitsFor});
+  try {
+    const given = await begin(call, response, service, signal);
+    if (isProblem(given)) return reply.fail(given);
+    reply.begin?.(given.contentType);
+    await consume(given.body, chunk => reply.write(chunk), signal);
+    reply.end();
+  } catch (error) {
+    noteFailure(error, call.request.id, service);
+    if (reply.isWhole?.() === true) reply.end();
+    else reply.fail(problemFrom(error));
+  }
+}
+
+/** An answer that can be passed on. What an engine refuses is mended where the dialect can, before there is output. */
+async function begin(
+  asked: Call,
+  response: ServerResponse,
+  service: RunService,
+  signal: AbortSignal,
+): Promise<Answer | Problem> {
+  for (let call = asked; ;) {
+    const given = await attempt(call, response, service, signal);
+    const mended = isProblem(given) ? call.mend?.(given) : undefined;
+    if (mended === undefined) return given;
+    const id = newRequestId(service.random); // nodes refuse a second run of one request, and this is another body
+    if (!response.headersSent) response.setHeader('x-hearsay-request', id);
+    call = {...mended, request: {...mended.request, id}};
+  }
+}
+
+async function attempt(
+  call: Call,
+  response: ServerResponse,
+  {cluster}: RunService,
+  signal: AbortSignal,
+): Promise<Answer | Problem> {
+  try {
+    const given = await untilAborted(cluster.dispatch(call.request, signal), signal, discard);
+    describeRun(given, response);
+    return (await problemIn(given, call, signal)) ?? given;
+  } catch (error) {
+    if (call.mend === undefined || !(error instanceof Fault) || error.code !== 'ENGINE_FAILED') throw error;
+    return problemFrom(error);
+  }
+}
+
+/** What ran, for the client; too late when it has been kept waiting with comments. */
+function describeRun({run}: Answer, response: ServerResponse): void {
+  if (response.headersSent) return;
+  for (const [name, value] of Object.entries(runHeaders(run))) response.setHeader(name, value);
+}
+
+/** llama-server's own no, which is the client's answer (R24); or an answer that is no stream. */
+async function problemIn(
+  {status, contentType, body}: Answer,
+  {answerType}: Call,
+  signal: AbortSignal,
+): Promise<Problem | undefined> {
+  if (status === 200 && (answerType === 'any' || contentType.startsWith(answerType))) return undefined;
+  const text = await readText(body, errorBytesMax, signal);
+  if (status !== 200) return problemFromUpstream(status, text);
+  throw new Fault('ENGINE_FAILED', `the engine answered ${contentType || 'something'} instead of ${answerType}`);
+}

@@ -1,0 +1,105 @@
+import type {ServerResponse} from 'node:http';
+import type {Clock} from '@hearsay/core';
+
+export interface Patience {
+  /** How long nothing is sent at all, so that a failure can still have a status of its own. */
+  readonly silenceMs: number;
+  /** Pause between the signs of life that keep the connection open after that (R13). */
+  readonly keepAliveMs: number;
+  /** What the client waits for, where a sign of life can say so. */
+  readonly waitsFor?: (() => string | undefined) | undefined;
+}
+
+export interface StreamStyle {
+  readonly contentType: string;
+  /** A sign of life that is no output: a comment, a ping, an empty piece. */
+  readonly keepAlive: () => string;
+}
+
+/** Written by everything that streams server-sent events. */
+export const eventStreamType = 'text/event-stream; charset=utf-8';
+
+/**
+ * The client's side of a streamed answer. Until the first output it keeps the client waiting: silently at first, then
+ * with signs of life. It knows nothing of what is written, and it ends once.
+ */
+export class StreamOutput implements Disposable {
+  readonly #response: ServerResponse;
+  readonly #clock: Clock;
+  readonly #keepAliveMs: number;
+  readonly #style: StreamStyle;
+  #patience: Disposable;
+  #hasOutput = false;
+  #ended = false;
+
+  constructor(response: ServerResponse, clock: Clock, {silenceMs, keepAliveMs}: Patience, style: StreamStyle) {
+    this.#response = response;
+    this.#clock = clock;
+    this.#keepAliveMs = keepAliveMs;
+    this.#style = style;
+    this.#patience = clock.after(silenceMs, () => this.#live());
+  }
+
+  /** Nothing more can be sent. */
+  get isEnded(): boolean {
+    return this.#ended;
+  }
+
+  /** The model has said something that the client may have seen. */
+  get hasOutput(): boolean {
+    return this.#hasOutput;
+  }
+
+  /** Output; the first one ends the waiting. False: the client is gone. A promise while it must catch up. */
+  write(piece: Uint8Array | string): boolean | Promise<boolean> {
+    if (this.#ended) return false;
+    if (!this.#hasOutput) {
+      this.#hasOutput = true;
+      this.#patience[Symbol.dispose]();
+      this.#head();
+    }
+    return this.#response.write(piece) || drained(this.#response);
+  }
+
+  /** Ends it with what is still to be said. */
+  end(piece: string = ''): void {
+    if (this.#ended) return;
+    this[Symbol.dispose]();
+    if (this.#response.destroyed) return;
+    this.#head();
+    this.#response.end(piece);
+  }
+
+  [Symbol.dispose](): void {
+    this.#ended = true;
+    this.#patience[Symbol.dispose]();
+  }
+
+  #head(): void {
+    if (this.#response.headersSent) return;
+    this.#response.writeHead(200, {
+      'content-type': this.#style.contentType,
+      'cache-control': 'no-cache',
+      'x-accel-buffering': 'no', // nginx would hold pieces back (C1, R10)
+    });
+  }
+
+  #live(): void {
+    this.#head();
+    this.#response.write(this.#style.keepAlive());
+    this.#patience = this.#clock.after(this.#keepAliveMs, () => this.#live());
+  }
+}
+
+/** Resolves when the client has caught up, or has gone. */
+function drained(response: ServerResponse): Promise<boolean> {
+  return new Promise(resolve => {
+    const settle = (more: boolean): void => {
+      response.removeListener('drain', onDrain).removeListener('close', onClose);
+      resolve(more);
+    };
+    const onDrain = (): void => settle(true);
+    const onClose = (): void => settle(false);
+    response.once('drain', onDrain).once('close', onClose);
+  });
+}

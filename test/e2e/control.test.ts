@@ -1,0 +1,168 @@
+import test from 'ava';
+import {chat, deltaOf} from '../support/chat.ts';
+import {startDaemon} from '../support/daemon.ts';
+import type {Daemon} from '../support/daemon.ts';
+import {modelFolder} from '../support/models.ts';
+import {childrenWith} from '../support/processes.ts';
+import {aliveNames, engines, models} from '../support/reports.ts';
+import {timed, until} from '../support/until.ts';
+
+const count = 'tiny-count-F16';
+const deep = 'tiny-deep-F16';
+
+/** Two nodes that know each other and each other's models. */
+async function pair(
+  t: Parameters<typeof startDaemon>[0],
+  first: readonly string[],
+  second: readonly string[],
+  variables: Readonly<Record<string, string>> = {},
+): Promise<readonly [Daemon, Daemon]> {
+  const mesh = `control-${Math.random().toString(36).slice(2)}`;
+  const one = await startDaemon(t, {name: 'one', mesh, models: [await modelFolder(t, ...first)], variables});
+  const address = /127\.0\.0\.1\/tcp\/(\d+)/u.exec(
+    JSON.stringify(await (await fetch(`${one.url}/hearsay/v1/status`)).json()),
+  );
+  const peers = [`127.0.0.1:${address?.[1] ?? ''}`];
+  const two = await startDaemon(t, {name: 'two', mesh, peers, models: [await modelFolder(t, ...second)], variables});
+  for (const {url} of [one, two]) {
+    await until('both nodes alive', async () => (await aliveNames(url)).length === 2, 30_000);
+    await until(
+      'all models known',
+      async () => (await models(url)).length === new Set([...first, ...second]).size,
+      30_000,
+    );
+  }
+  return [one, two];
+}
+
+const llama = (daemon: Daemon): readonly number[] => childrenWith('llama-server', [daemon.pid]);
+
+test.serial('S57: stop unloads a model wherever the mesh has put it, and prints nothing', async t => {
+  const [one, two] = await pair(t, [`${count}.gguf`], [`${count}.gguf`, `${deep}.gguf`]);
+  t.is((await one.cli('load', count, '--node', 'two')).code, 0);
+  t.is((await one.cli('load', count, '--node', 'one')).code, 0);
+  t.is((await one.cli('load', deep)).code, 0);
+  t.is(llama(one).length, 1);
+  t.is(llama(two).length, 2);
+
+  const stop = await one.cli('stop', count);
+  t.deepEqual(stop, {code: 0, stdout: '', stderr: ''});
+  t.is(llama(one).length, 0);
+  t.is(llama(two).length, 1, 'another model stays');
+  await until('the entry node to hear of it', async () => (await engines(one.url)).length === 1);
+
+  const again = await one.cli('stop', count);
+  t.is(again.code, 3);
+  t.regex(again.stderr, /no model tiny-count-F16 is loaded on any node/u);
+});
+
+test.serial(
+  'stop --node acts on that node alone, and a node that nobody knows is named with those that are',
+  async t => {
+    const [one, two] = await pair(t, [`${count}.gguf`], [`${count}.gguf`]);
+    for (const node of ['one', 'two']) t.is((await two.cli('load', count, '--node', node)).code, 0);
+    t.is((await two.cli('stop', count, '--node', 'one')).code, 0);
+    t.is(llama(one).length, 0);
+    t.is(llama(two).length, 1);
+    const unknown = await two.cli('stop', count, '--node', 'three');
+    t.is(unknown.code, 5);
+    t.regex(unknown.stderr, /no node is called three; those that are known: (one|two), (one|two)/u);
+  },
+);
+
+test.serial('load takes context, slots and keep, and show tells of them on the other node', async t => {
+  const [one, two] = await pair(t, [`${count}.gguf`], [`${deep}.gguf`], {HEARSAY_KEEP_ALIVE: '2m'});
+  const load = await one.cli('load', deep, '--context', '512', '--slots', '3', '--keep');
+  t.is(load.code, 0, load.stderr);
+  t.regex(load.stderr, /tiny-deep-F16 is loaded on two/u);
+  t.regex(
+    (await one.cli('show', deep)).stdout,
+    /node: +two: ready\n +3 slots of 512 tokens, 0 busy, 0 waiting\n +loaded /u,
+  );
+  t.notRegex((await one.cli('show', deep)).stdout, /unloaded/u);
+  t.regex((await two.cli('ps')).stdout, /tiny-deep-F16 .* 512 .*Forever/u);
+
+  t.is((await one.cli('load', deep, '--slots', '1')).code, 0);
+  t.regex((await one.cli('show', deep)).stdout, /1 slots of 512 tokens/u);
+  t.is(llama(two).length, 1);
+
+  const missing = await one.cli('load', count, '--node', 'two');
+  t.is(missing.code, 5);
+  t.regex(missing.stderr, /node two does not have tiny-count-F16/u);
+});
+
+test.serial('the log of an engine can be read from another node, also after its end, and names no folder', async t => {
+  const [one, two] = await pair(t, [`${count}.gguf`], [`${deep}.gguf`]);
+  t.is((await one.cli('load', deep)).code, 0);
+  t.is((await one.cli('stop', deep)).code, 0);
+  const logs = await one.cli('logs', deep);
+  t.is(logs.code, 0, logs.stderr);
+  t.regex(logs.stdout, /^hearsay: starting\n/u);
+  t.regex(logs.stdout, /llama_server: model loaded/u);
+  t.regex(logs.stdout, /hearsay: stopped\n$/u);
+  t.is(logs.stdout.match(/hearsay: starting/gu)?.length, 1, 'no page comes twice');
+  t.false(logs.stdout.includes(two.dataFolder.replace(/data$/u, '')));
+  t.notRegex(logs.stdout, /hearsay-models-/u);
+});
+
+test.serial(
+  'R109: a model that is stopped while it loads answers "stopping" at once, and does not come up',
+  async t => {
+    // A llama-server that is never ready: what it would do for ten minutes with a large model.
+    const engine = await modelFolder(t);
+    const {chmod, writeFile} = await import('node:fs/promises');
+    await writeFile(
+      `${engine}/slow`,
+      '#!/bin/sh\n[ "$1" = --version ] && echo "version: 1" && exit 0\nexec sleep 600\n',
+    );
+    await chmod(`${engine}/slow`, 0o700);
+    const folder = await modelFolder(t, `${count}.gguf`);
+    const daemon = await startDaemon(t, {name: 'slow', engine: `${engine}/slow`, models: [folder]});
+    const loading = daemon.cli('load', count);
+    await until('the load', async () => (await engines(daemon.url))[0]?.state === 'loading', 30_000);
+
+    const ps = await timed(async () => engines(daemon.url));
+    t.true(ps.ms < 1_000, `R97: ps took ${ps.ms} ms`);
+    t.regex((await daemon.cli('ps')).stdout, /loading, about \d+ seconds left/u);
+
+    const stop = await daemon.cli('stop', count);
+    t.is(stop.code, 0);
+    t.is(stop.stderr, 'stopping on this node\n');
+    t.is(stop.stdout, '');
+    const load = await loading;
+    t.is(load.code, 1);
+    t.regex(load.stderr, /stopped/u);
+    await until('the end', async () => (await engines(daemon.url)).length === 0);
+  },
+);
+
+test.serial(
+  'models of engine.preload are loaded at the start, on that node only, and come back after a crash',
+  async t => {
+    const folder = await modelFolder(t, `${count}.gguf`, `${deep}.gguf`);
+    const mesh = `preload-${Math.random().toString(36).slice(2)}`;
+    const variables = {HEARSAY_PRELOAD: count, HEARSAY_KEEP_ALIVE: '0'};
+    const daemon = await startDaemon(t, {name: 'pre', mesh, models: [folder], variables});
+    await until('the preload', async () => (await engines(daemon.url))[0]?.state === 'ready', 30_000);
+    const [pid = 0] = llama(daemon);
+    t.is(llama(daemon).length, 1);
+    const stream = await chat(daemon.url, {model: count, max_tokens: 3});
+    let text = '';
+    for await (const event of stream.events) text += deltaOf(event);
+    t.is(text, ' 1 2 3');
+    t.deepEqual(llama(daemon), [pid], 'it stays, whatever the keep-alive');
+    process.kill(pid, 'SIGKILL');
+    await until('a new one', async () => llama(daemon).some(other => other !== pid), 30_000);
+    t.is((await daemon.cli('stop', count)).code, 0);
+    t.deepEqual(llama(daemon), []);
+  },
+);
+
+test.serial('a node that takes no wishes from others is neither loaded nor stopped by them', async t => {
+  const [one, two] = await pair(t, [`${count}.gguf`], [`${deep}.gguf`], {HEARSAY_REMOTE_CONTROL: 'false'});
+  const load = await one.cli('load', deep);
+  t.is(load.code, 1);
+  t.regex(load.stderr, /two: this node takes no wishes from others/u);
+  t.is(llama(two).length, 0);
+  t.is((await two.cli('load', deep)).code, 0, 'its own owner still can');
+});

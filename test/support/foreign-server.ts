@@ -1,0 +1,69 @@
+import {spawn} from 'node:child_process';
+import {once} from 'node:events';
+import {createServer} from 'node:http';
+import type {ExecutionContext} from 'ava';
+import {until} from './until.ts';
+
+/** A llama-server that hearsay did not start and must not touch. */
+export interface ForeignServer {
+  readonly url: string;
+  readonly pid: number;
+  kill(signal: NodeJS.Signals): void;
+}
+
+interface ForeignOptions {
+  readonly model: string;
+  readonly alias?: string;
+  readonly apiKey?: string;
+  readonly port?: number;
+}
+
+/** Resolves when it answers; it ends with the test. */
+export async function startForeignServer(
+  t: Pick<ExecutionContext, 'teardown'>,
+  {model, alias, apiKey, port: wanted}: ForeignOptions,
+): Promise<ForeignServer> {
+  const port = wanted ?? (await freePort());
+  const flags = [
+    '--host',
+    '127.0.0.1',
+    '--port',
+    String(port),
+    '-c',
+    '2048',
+    '-np',
+    '2',
+    '--cache-ram',
+    '0',
+    '-t',
+    '1',
+  ];
+  const names = alias === undefined ? [] : ['--alias', alias];
+  const keys = apiKey === undefined ? [] : ['--api-key', apiKey];
+  const command = process.env['HEARSAY_TEST_ENGINE'] ?? 'llama-server';
+  const child = spawn(command, ['-m', model, '--no-ui', '--offline', ...flags, ...names, ...keys], {stdio: 'ignore'});
+  const exited = once(child, 'exit');
+  t.teardown(async () => {
+    child.kill('SIGKILL');
+    await exited;
+  });
+  const url = `http://127.0.0.1:${port}`;
+  await until('the foreign server', async () => (await health(url)) === 200, 30_000);
+  return {url, pid: child.pid ?? 0, kill: signal => void child.kill(signal)};
+}
+
+async function health(url: string): Promise<number> {
+  try {
+    return (await fetch(`${url}/health`)).status;
+  } catch {
+    return 0; // not listening yet
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
