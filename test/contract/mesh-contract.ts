@@ -38,7 +38,7 @@ function offerContract(check: Check): void {
   check('an offer arrives complete, with the hop counter one higher', async (t, place) => {
     const [a, b] = await linkedPair(place);
     const request = workRequest({
-      policy: {placement: {kind: 'prefer', nodes: ['b', 'c']}, localRequired: true},
+      policy: {placement: {kind: 'prefer', nodes: ['b', 'c']}, exclude: ['d'], localRequired: true},
       deadlineMs: 5000,
       traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
       force: true,

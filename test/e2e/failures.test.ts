@@ -154,8 +154,8 @@ test.serial('a damaged file is named with the reason, and other models are not a
     body: JSON.stringify({model: 'strange', messages: [{role: 'user', content: 'x'}]}),
   });
   const {error}: {error: {message: string}} = await response.json();
-  t.is(response.status, 502);
-  t.regex(error.message, /unknown model architecture: 'lalma'/u);
+  t.is(response.status, 500);
+  t.regex(error.message, /strange cannot be used: unknown architecture 'lalma'/u);
   t.is((await chatText(daemon.url, {model: 'tiny-count-F16', max_tokens: 3})).text, counted(3));
 });
 

@@ -1,21 +1,91 @@
+import {randomUUID} from 'node:crypto';
+import {readFile, stat} from 'node:fs/promises';
+import {join} from 'node:path';
+import OpenAI from 'openai';
 import test from 'ava';
 import {runCli, startDaemon} from '../support/daemon.ts';
+import {modelFolder} from '../support/models.ts';
+import {models} from '../support/reports.ts';
+import {until} from '../support/until.ts';
 
-test.serial('C33: with keys, the commands and clients that have one are served, and nobody else', async t => {
-  const keys = {HEARSAY_KEYS: 'first-key,second-key'};
-  const daemon = await startDaemon(t, {demo: true, variables: keys});
-  const withHost = {...process.env, HEARSAY_HOST: daemon.url};
+const variables = {HEARSAY_THREADS: '1'};
+const files = ['tiny-count-F16.gguf', 'tiny-other-Q4_0.gguf'];
 
-  const own = await runCli(['status'], {...process.env, ...keys, HEARSAY_DATA_DIR: daemon.dataFolder});
-  t.is(own.code, 0, `the daemon of this user gets the key of its config: ${own.stderr}`);
-  t.is((await runCli(['status'], {...withHost, HEARSAY_KEY: 'second-key'})).code, 0);
+async function ask(url: string, key: string, body: object, headers: Readonly<Record<string, string>> = {}) {
+  const response = await fetch(`${url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: {authorization: `Bearer ${key}`, ...headers},
+    body: JSON.stringify({max_tokens: 2, messages: [{role: 'user', content: 'count'}], ...body}),
+  });
+  const text = await response.text();
+  return {status: response.status, text, node: response.headers.get('x-hearsay-node')};
+}
 
-  const without = await runCli(['status'], {...withHost, ...keys});
-  t.not(without.code, 0, 'a daemon that is named is not told the keys of this one');
-  t.regex(without.stderr, /wants a key: set HEARSAY_KEY/u);
+test.serial('S67, S69: a key opens what it was made for, and says which right is missing', async t => {
+  const mesh = `test-${randomUUID().slice(0, 8)}`;
+  const folder = await modelFolder(t, ...files);
+  const [one, two] = await Promise.all([
+    startDaemon(t, {name: 'one', mesh, models: [folder], variables}),
+    startDaemon(t, {name: 'two', mesh, models: [folder], variables}),
+  ]);
+  await until('both hold both', async () => {
+    const held = await models(one.url);
+    return held.length === 2 && held.every(({nodes, hashed}) => nodes.length === 2 && hashed === undefined);
+  });
+  const rights = ['--models', 'tiny-count-*', '--nodes', 'two', '--policies', 'auto,prefer'];
+  const made = await one.cli('key', 'create', 'notes', ...rights);
+  t.is(made.code, 0, made.stderr);
+  const secret = made.stdout.trim();
+  t.regex((await one.cli('key', 'ls')).stdout, /^notes +\S+ +tiny-count-\* +all +two +auto,prefer +- +- +-$/mu);
+  const kept = join(one.dataFolder, 'keys.json');
+  t.false((await readFile(kept, 'utf8')).includes(secret));
+  t.is((await stat(kept)).mode % 0o1000, 0o600);
 
-  const models = async (headers: Record<string, string>) => (await fetch(`${daemon.url}/v1/models`, {headers})).status;
-  t.is(await models({authorization: 'Bearer first-key'}), 200);
-  t.is(await models({'x-api-key': 'second-key'}), 200);
-  t.is(await models({authorization: 'Bearer wrong'}), 401);
+  const client = new OpenAI({baseURL: `${one.url}/v1`, apiKey: secret, maxRetries: 0});
+  const messages = [{role: 'user', content: 'count'}] as const;
+  const answer = await client.chat.completions
+    .create({model: 'tiny-count-F16', max_tokens: 2, messages: [...messages]})
+    .withResponse();
+  t.is(answer.response.headers.get('x-hearsay-node'), 'two', 'the node that its key allows');
+  t.regex(
+    (await one.cli('why', answer.response.headers.get('x-hearsay-request') ?? '')).stdout,
+    /the application notes/u,
+  );
+  t.regex((await two.cli('requests')).stdout, /here, for a peer/u);
+
+  const refused: readonly (readonly [object, Readonly<Record<string, string>>, RegExp])[] = [
+    [{model: 'tiny-other-Q4_0'}, {}, /lacks a right that this request needs: the model tiny-other-Q4_0/u],
+    [{model: 'tiny-count-F16'}, {'x-hearsay-policy': 'pin=two'}, /lacks a right .*: the policy pin/u],
+    [{model: 'tiny-count-F16'}, {'x-hearsay-policy': 'auto;exclude=two'}, /lacks a right .*: the node one/u],
+  ];
+  for (const [body, headers, message] of refused) {
+    const {status, text} = await ask(one.url, secret, body, headers);
+    t.is(status, 403, text);
+    t.regex(text, message);
+  }
+  t.regex((await one.cli('requests')).stdout, /refused +the key notes lacks a right/u);
+  const admin = await fetch(`${one.url}/hearsay/v1/keys`, {headers: {authorization: `Bearer ${secret}`}});
+  t.is(admin.status, 403);
+  t.regex(await admin.text(), /needs: admin/u);
+
+  t.is((await one.cli('key', 'revoke', 'notes')).code, 0);
+  t.is((await ask(one.url, secret, {model: 'tiny-count-F16'})).status, 401);
+  t.is((await ask(one.url, 'any', {model: 'tiny-count-F16'})).status, 200, 'this machine needs none');
 });
+
+test.serial(
+  'a listener for other machines starts as soon as there is a key, and a required key is required',
+  async t => {
+    const first = await startDaemon(t);
+    const refused = await t.throwsAsync(startDaemon(t, {gateway: '0.0.0.0:0'}));
+    t.regex(refused.message, /hearsay key create/u);
+    const secret = (await first.cli('key', 'create', 'ops', '--admin')).stdout.trim();
+    await first.stop();
+    const options = {gateway: '0.0.0.0:0', dataFolder: first.dataFolder, variables: {HEARSAY_REQUIRE_KEY: 'true'}};
+    const open = await startDaemon(t, options);
+    const none = await runCli(['status', '--host', open.url], {...process.env, HEARSAY_KEY: ''});
+    t.is(none.code, 1);
+    t.regex(none.stderr, /a key is needed/u);
+    t.is((await runCli(['status', '--host', open.url], {...process.env, HEARSAY_KEY: secret})).code, 0);
+  },
+);

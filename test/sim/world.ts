@@ -11,6 +11,7 @@ import {manualClock} from '../support/manual-clock.ts';
 import type {ManualClock} from '../support/manual-clock.ts';
 import {Rules} from './rules.ts';
 import {SimEngines} from './sim-engines.ts';
+import {SimJournal} from './sim-journal.ts';
 import type {Run} from './sim-engines.ts';
 
 /** What became of one simulation. Two with one seed are equal to the letter. */
@@ -47,6 +48,7 @@ interface SimNode {
   readonly mesh: Mesh;
   readonly cluster: Cluster;
   readonly engines: SimEngines;
+  readonly journal: SimJournal;
 }
 
 /** Runs five to twenty whole nodes under a virtual clock, with requests and faults from a seed. */
@@ -118,12 +120,15 @@ class World {
     const mesh = this.#watched(this.#network.mesh(name));
     const engines = new SimEngines(name, this.#clock, this.#runs);
     const models = storeOf(this.#holdings.get(name) ?? []);
-    const config = {nodeName: name, version: '0.0.0', boot};
-    const cluster = await joinCluster(config, {...this.#environment, mesh, engines, models});
-    this.#nodes.set(name, {name, mesh, cluster, engines});
+    const config = {nodeName: name, version: '0.0.0', boot, workloads: [], policy: undefined};
+    const journal = new SimJournal(words => this.#rules.breach(`${name}: ${words}`));
+    const operatorStore = {read: async () => undefined, write: async () => undefined};
+    const parts = {mesh, engines, models, journal, operatorStore};
+    const cluster = await joinCluster(config, {...this.#environment, ...parts});
+    this.#nodes.set(name, {name, mesh, cluster, engines, journal});
   }
 
-  /** Law 1: only the node where a request entered may offer it to others. */
+  /** Law 1: only the node where a request entered may offer it to others; asking who loads a model passes nothing on. */
   #watched(mesh: Mesh): Mesh {
     const {self} = mesh;
     return {
@@ -139,7 +144,8 @@ class World {
         node: peer,
         offer: async (request, signal) => {
           const entry = this.#entries.get(request.request);
-          if (entry !== self) this.#rules.breach(`law 1: a node passed on request ${request.request}`);
+          if (entry !== self && request.claim !== true)
+            this.#rules.breach(`law 1: a node passed on request ${request.request}`);
           return mesh.worker(peer).offer(request, signal);
         },
       }),
@@ -248,7 +254,8 @@ class World {
 
   checkEnd(): void {
     if (this.#open > 0) this.#rules.breach(`law 10: ${this.#open} requests never ended`);
-    for (const {name, cluster, engines} of this.#nodes.values()) {
+    for (const {name, cluster, engines, journal} of this.#nodes.values()) {
+      if (journal.open > 0) this.#rules.breach(`law 10: ${name} never noted the end of ${journal.open} requests`);
       if (cluster.inFlight() > 0) this.#rules.breach(`law 10: ${name} still counts ${cluster.inFlight()} requests`);
       if (engines.taken > 0) this.#rules.breach(`law 2: ${name} still holds ${engines.taken} slots`);
       const known = cluster.nodes().filter(({state}) => state === 'alive').length;

@@ -35,7 +35,7 @@ export function workRequest(changes: Partial<WorkRequest> = {}): WorkRequest {
     digests: [digest],
     endpoint: '/v1/chat/completions',
     needs: ['chat'],
-    policy: {placement: {kind: 'auto'}, localRequired: true},
+    policy: {placement: {kind: 'auto'}, exclude: [], localRequired: true},
     deadlineMs: undefined,
     bodyBytes: 2,
     waitEstimateMs: 0,

@@ -1,4 +1,4 @@
-import {toDigest, toNodeId} from '@hearsay/core';
+import {idleOperator, toDigest, toNodeId} from '@hearsay/core';
 import type {Answer, ClientRequest, Cluster, EngineReport, ModelReport, NodeReport, StatusReport} from '@hearsay/core';
 import type {ControlAnswer, EngineDetails} from '@hearsay/core';
 
@@ -37,6 +37,13 @@ export function scriptedCluster(script: Script, models: readonly ModelReport[] =
       if (kind === 'stop') stopped.push(model);
       const known = models.filter(({name}) => name === model);
       return known.map(({digest}) => ({node: toNodeId(nodeText), nodeName: 'spark', local: true, digest, answer}));
+    },
+    operator: () => idleOperator,
+    operate: async () => idleOperator,
+    requests: () => [],
+    why: () => undefined,
+    route: () => {
+      throw new Error('not in the script');
     },
     [Symbol.asyncDispose]: async () => {},
   };
@@ -143,6 +150,8 @@ export function statusReport(): StatusReport {
     models: 1,
     loaded: 1,
     inFlight: 0,
+    state: 'serving',
+    policies: 0,
     dataFolder: '/data',
   };
 }

@@ -20,6 +20,8 @@ const status: StatusReport = {
   models: 0,
   loaded: 0,
   inFlight: 0,
+  state: 'serving',
+  policies: 0,
   dataFolder: '/data',
 };
 

@@ -32,6 +32,27 @@ keep = true                            # never unloaded, neither to make room no
 extra_arguments = ["-ctk", "q8_0"]     # after those of engine.extra_args
 \`\`\`
 
+## Workloads
+
+A workload is a name that applications ask for as the \`model\`, so that they need not know models or machines. Only the
+config file has them, a table each:
+
+\`\`\`toml
+[workloads.summarise]
+models = ["qwen3:8b", "sha256:9f86d081884c", "llama-3*"] # what may run it, best first: names, digests, patterns
+quants = ["Q4_K_M", "Q8_0"] # of these quantizations only
+needs = ["chat", "tools"] # chat, completion, embeddings, rerank, vision, tools, thinking, insert
+context = 16384 # least context that the model was made for, in tokens
+policy = "prefer=spark" # as \`routing.policy\`
+parameters = {temperature = 0.2} # where the request does not say otherwise
+keys = ["notes"] # only applications with one of these keys; without the line everybody
+reassign = "exact" # when a node fails before any output: to the same bytes only, or to any \`accepted\` model
+\`\`\`
+
+Who wishes where a request runs, the strongest first: the owner of the node where it enters (\`hearsay policy set\`), the header
+\`x-hearsay-policy\`, the \`provider\` object of the body (\`order\`, \`only\`, \`ignore\`, \`allow_fallbacks\`), \`model@node\`, the workload, the
+key of the application, \`routing.policy\`. Excluded nodes add up.
+
 ## Other environment variables
 
 - \`HEARSAY_HOST\`: which daemon \`hearsay status\`, \`ps\` and the like ask, as their flag \`--host\`: \`host\`, \`:port\`, \`host:port\` or a

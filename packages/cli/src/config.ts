@@ -1,5 +1,5 @@
 import {isAbsolute, join, resolve} from 'node:path';
-import type {LogLevel, MeshRole} from '@hearsay/core';
+import type {LogLevel, MeshRole, Policy, Workload} from '@hearsay/core';
 import {Fault} from '@hearsay/core';
 import type {StorePlace} from '@hearsay/models';
 import {defaultGatewayPort, defaultMeshPort, ollamaPort} from './addresses.ts';
@@ -12,6 +12,7 @@ import type {RawSettings, SettingKey, Settings} from './settings.ts';
 import {storeNames, storePlaces} from './store-places.ts';
 import {suggest} from './suggest.ts';
 import type {Variables} from './system.ts';
+import {parseWorkloads} from './workload-settings.ts';
 
 /** What one daemon runs with. */
 export interface Config {
@@ -23,6 +24,8 @@ export interface Config {
     readonly port: number;
     /** Nobody chose the port, so that the next free one will do. */
     readonly anyPort: boolean;
+    /** Also programs of this machine need a key. */
+    readonly requireKey: boolean;
     readonly insecure: boolean;
     /** Serve this port too, when it is free. */
     readonly alsoPort: number | undefined;
@@ -47,6 +50,12 @@ export interface Config {
     readonly stores: readonly StorePlace[];
     readonly demo: boolean;
   };
+  readonly routing: {
+    /** What holds for requests for which nobody wishes anything else. */
+    readonly policy: Policy | undefined;
+  };
+  readonly workloads: readonly Workload[];
+  readonly journal: {readonly keepMs: number; readonly sizeBytesMax: number};
   readonly engine: {
     /** undefined: find one, or install one. */
     readonly path: string | undefined;
@@ -73,6 +82,8 @@ export interface SettingsSource {
   /** For messages: `in /home/ada/.config/hearsay/config.toml`, `on the command line`. */
   readonly where: string;
   readonly settings: RawSettings;
+  /** What applications may ask for instead of a model; only the file has any. */
+  readonly workloads?: readonly Workload[];
   /** Relative paths start here. */
   readonly folder: string;
   readonly models?: Readonly<Record<string, ModelWishes>>;
@@ -117,7 +128,8 @@ export function settingsOfTable(toml: Readonly<Record<string, unknown>>, file: s
   const settings: Partial<Record<SettingKey, unknown>> = {};
   const models: [string, ModelWishes][] = [];
   const unknown: string[] = [];
-  for (const [key, value] of flatten(toml)) {
+  const {workloads, ...sections} = toml;
+  for (const [key, value] of flatten(sections)) {
     if (isSettingKey(key)) settings[key] = value;
     else if (key.startsWith('models.') && isTable(value)) {
       const name = key.slice('models.'.length);
@@ -125,7 +137,8 @@ export function settingsOfTable(toml: Readonly<Record<string, unknown>>, file: s
     } else unknown.push(describeUnknown(key));
   }
   if (unknown.length > 0) throw new Fault('BAD_CONFIG', `${file}: ${unknown.join('\n')}`, {details: {file}});
-  return {where: `in ${file}`, settings, folder, models: Object.fromEntries(models)};
+  const tables = {models: Object.fromEntries(models), workloads: parseWorkloads(workloads, file)};
+  return {where: `in ${file}`, settings, folder, ...tables};
 }
 
 /**
@@ -142,6 +155,7 @@ export function toConfig(sources: readonly SettingsSource[], surroundings: Surro
       host: settings['gateway.host'] ?? '127.0.0.1',
       port: settings['gateway.port'] ?? defaultGatewayPort,
       anyPort: settings['gateway.port'] === undefined,
+      requireKey: settings['gateway.require_key'] ?? false,
       insecure: settings['gateway.insecure'] ?? false,
       alsoPort: settings['gateway.ollama_port'] === true ? ollamaPort : undefined,
       hostnames: settings['gateway.hostnames'] ?? [],
@@ -166,6 +180,12 @@ export function toConfig(sources: readonly SettingsSource[], surroundings: Surro
         ...storePlaces(settings['models.stores'] ?? storeNames, surroundings),
       ],
       demo: settings['models.demo'] ?? true,
+    },
+    routing: {policy: settings['routing.policy']},
+    workloads: sources.flatMap(source => source.workloads ?? []),
+    journal: {
+      keepMs: (settings['journal.days'] ?? 14) * 86_400_000,
+      sizeBytesMax: (settings['journal.megabytes'] ?? 200) * 1e6,
     },
     engine: {
       path: settings['engine.path'],

@@ -46,7 +46,9 @@ export class DaemonClient {
       throw new Fault('BAD_CONFIG', message, {details: {status}});
     }
     // A 404 of anything else on this port must not read as "no such model" (R72).
-    if (status === 200 || !problem.success || !(await this.#isHearsay())) throw this.#foreign(status, contentType);
+    const isOurs = status === 401 || status === 403; // before anything else is told; the message says what is needed
+    if (status === 200 || !problem.success || !(isOurs || (await this.#isHearsay())))
+      throw this.#foreign(status, contentType);
     throw new Fault(codeOf(status), problem.data.error.message, {details: {status}});
   }
 
@@ -97,6 +99,7 @@ function parseJson(text: string): unknown {
 /** The kind of a failure from the HTTP status that the gateway gave it. */
 function codeOf(status: number): FaultCode {
   if (status === 400) return 'BAD_REQUEST';
+  if (status === 401 || status === 403) return 'FORBIDDEN';
   if (status === 404) return 'MODEL_NOT_FOUND';
   if (status === 429 || status === 503) return 'OVERLOADED';
   if (status === 408 || status === 504) return 'TIMED_OUT';

@@ -25,6 +25,8 @@ export const statusSchema: z.ZodType<StatusReport> = z.object({
   models: z.number(),
   loaded: z.number(),
   inFlight: z.number(),
+  state: z.string().default('serving'),
+  policies: z.number().default(0),
   dataFolder: z.string(),
 });
 
@@ -35,7 +37,7 @@ export const nodesSchema: z.ZodType<{readonly nodes: readonly NodeReport[]}> = z
       name: z.string(),
       local: z.boolean(),
       address: z.string(),
-      state: z.enum(['alive', 'seen', 'unreachable', 'draining']),
+      state: z.enum(['alive', 'seen', 'unreachable', 'draining', 'paused']),
       note: absent(z.string()),
       path: z.enum(['self', 'direct', 'relayed']),
       relayedBy: absent(z.string()),
@@ -65,6 +67,7 @@ export const enginesSchema: z.ZodType<{readonly engines: readonly EngineReport[]
       node: z.string(),
       nodeId,
       nodeName: z.string(),
+      nodeState: z.enum(['alive', 'draining', 'paused']).default('alive'),
       untilSeconds: absent(z.number()),
       slots: z.number(),
       busy: z.number(),

@@ -18,6 +18,7 @@ export function exitCodeOf(code: FaultCode): number {
       return exitCodes.busy;
     case 'CANCELLED':
       return exitCodes.interrupted;
+    case 'FORBIDDEN':
     case 'ENGINE_MISSING':
     case 'ENGINE_FAILED':
     case 'INSTALL_FAILED':

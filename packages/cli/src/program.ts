@@ -5,6 +5,9 @@ import {z} from 'zod';
 import {parseListen} from './addresses.ts';
 import {addControl} from './control-program.ts';
 import {DaemonClient} from './daemon-client.ts';
+import {addJournalCommands} from './journal-program.ts';
+import {addKeyCommands} from './key-program.ts';
+import {addOperatorCommands} from './operator-program.ts';
 import {standardFolders} from './folders.ts';
 import type {Config} from './config.ts';
 import {loadConfig} from './load-config.ts';
@@ -111,6 +114,9 @@ function addQueries(program: Command, deps: ProgramDeps): void {
     if (name === 'models') command.alias('ls');
     command.action(async () => run(await queryFor(command, deps)));
   }
+  addJournalCommands(program, host, command => queryFor(command, deps));
+  addOperatorCommands(program, host, command => queryFor(command, deps));
+  addKeyCommands(program, host, command => queryFor(command, deps));
   addControl(
     program,
     () => host,

@@ -1,16 +1,17 @@
 import {join} from 'node:path';
-import {joinCluster} from '@hearsay/cluster';
+import {joinCluster, startJournal} from '@hearsay/cluster';
 import {Fault} from '@hearsay/core';
 import type {Cluster, EngineHost, Environment, StatusReport} from '@hearsay/core';
 import {knownArchitectures, startEngineHost, startExternalEngines} from '@hearsay/engine';
 import type {Engine, ExternalEngineConfig} from '@hearsay/engine';
-import {startGateway} from '@hearsay/gateway';
+import {startGateway, startKeyRing} from '@hearsay/gateway';
 import {startMesh} from '@hearsay/mesh';
 import type {AdministeredMesh} from '@hearsay/mesh';
 import {demoModelPath, startModelStore} from '@hearsay/models';
 import {defaultMeshPort} from './addresses.ts';
 import {banner} from './banner.ts';
 import type {Config} from './config.ts';
+import {fileStore} from './file-store.ts';
 import type {ExternalServer} from './external-servers.ts';
 import {lockDataFolder} from './lock-data-folder.ts';
 import {nextBoot} from './next-boot.ts';
@@ -95,6 +96,7 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
     ),
   );
   stop.throwIfAborted();
+  const journal = stack.use(startJournal({...config.journal, file: inData('journal.db')}, deps));
   const cluster = stack.use(
     await joinCluster(
       {
@@ -104,8 +106,10 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
         role: config.mesh.role,
         preload,
         takesWishes: remoteControl,
+        workloads: config.workloads,
+        policy: config.routing.policy,
       },
-      {...deps, mesh, engines, models},
+      {...deps, mesh, engines, models, journal, operatorStore: fileStore(inData('operator.json'))},
     ),
   );
   const status = (): StatusReport => ({
@@ -115,6 +119,7 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
     engine: typeof engine === 'string' ? engine : engines.describe(),
     uptimeSeconds: (clock.monotonicMs() - startedAtMs) / 1000,
   });
+  const keys = await startKeyRing(fileStore(inData('keys.json')), deps);
   const gateway = stack.use(
     await startGateway(
       {
@@ -122,7 +127,7 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
         contextTokens: config.engine.contextMax ?? contextUntilKnown,
         presetsFile: inData('names.json'),
       },
-      {...deps, cluster, status, mesh: mesh.admin},
+      {...deps, cluster, status, mesh: mesh.admin, keyRing: keys},
     ),
   );
   await lock.publish(gateway.url);
@@ -165,6 +170,7 @@ function reportStatus({
   mesh,
   cluster,
 }: Parts): Omit<StatusReport, 'version' | 'gateway' | 'engine' | 'uptimeSeconds'> {
+  const {draining, paused, rules} = cluster.operator();
   return {
     id: mesh.self,
     name: config.name,
@@ -175,6 +181,8 @@ function reportStatus({
     models: cluster.models().filter(model => model.nodes.some(node => node.local)).length,
     loaded: cluster.engines().filter(engine => engine.node === 'local' && engine.state === 'ready').length,
     inFlight: cluster.inFlight(),
+    state: draining ? 'draining' : paused ? 'paused' : 'serving',
+    policies: rules.length,
     dataFolder: config.dataFolder,
   };
 }

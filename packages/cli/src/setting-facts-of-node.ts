@@ -155,4 +155,34 @@ export const nodeFacts: Readonly<
     example: '"both"',
     about: '`use`: ask other nodes and run nothing for them. `serve`: run for others and never ask them. `both`: both.',
   },
+  'gateway.require_key': {
+    variable: 'HEARSAY_REQUIRE_KEY',
+    flag: undefined,
+    otherwise: '`false`',
+    example: 'false',
+    about:
+      'Programs of this machine need a key too, also the commands: they send that of `HEARSAY_KEY`. Behind a proxy on this machine, say yes.',
+  },
+  'routing.policy': {
+    variable: 'HEARSAY_POLICY',
+    flag: undefined,
+    otherwise: '`auto`',
+    example: '"prefer=spark"',
+    about:
+      'Where requests run for which nobody wishes anything else: `auto`, `prefer=NODE,…` or `pin=NODE,…`, and `;exclude=NODE,…`.',
+  },
+  'journal.days': {
+    variable: 'HEARSAY_JOURNAL_DAYS',
+    flag: undefined,
+    otherwise: '`14`',
+    example: '14',
+    about: 'How long `hearsay requests` and `hearsay why` remember. What requests and answers say is never kept.',
+  },
+  'journal.megabytes': {
+    variable: 'HEARSAY_JOURNAL_MEGABYTES',
+    flag: undefined,
+    otherwise: '`200`',
+    example: '200',
+    about: 'How large the journal may become. The oldest requests go first.',
+  },
 };

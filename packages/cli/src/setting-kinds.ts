@@ -1,5 +1,6 @@
 import {z} from 'zod';
-import {isKnownNodeText} from '@hearsay/core';
+import {isKnownNodeText, parsePolicy} from '@hearsay/core';
+import type {Policy} from '@hearsay/core';
 import {parseByteCount} from './byte-count.ts';
 import {parseDuration} from './duration.ts';
 import {isStoreText, storeNames} from './store-places.ts';
@@ -68,5 +69,17 @@ export function duration(): z.ZodType<number> {
     if (ms !== undefined) return ms;
     context.addIssue({code: 'custom', message: must});
     return z.NEVER;
+  });
+}
+
+export function policy(): z.ZodType<Policy> {
+  const must = 'auto, prefer=NODE,… or pin=NODE,…, with ;exclude=NODE,… behind it or alone';
+  return z.string({error: must}).transform((text, context): Policy => {
+    try {
+      return parsePolicy(text);
+    } catch {
+      context.addIssue({code: 'custom', message: must});
+      return z.NEVER;
+    }
   });
 }

@@ -1,7 +1,7 @@
 import {z} from 'zod';
-import type {LogLevel, MeshRole} from '@hearsay/core';
+import type {LogLevel, MeshRole, Policy} from '@hearsay/core';
 import {bodyBytesMax} from '@hearsay/core';
-import {byteCount, duration, list, name, pairs, path, stores, wholeNumber, yesOrNo} from './setting-kinds.ts';
+import {byteCount, duration, list, name, pairs, path, policy, stores, wholeNumber, yesOrNo} from './setting-kinds.ts';
 import {externalServers} from './external-servers.ts';
 import type {ExternalServer} from './external-servers.ts';
 
@@ -15,6 +15,7 @@ const schemas = {
   log_level: z.enum(['debug', 'info', 'warn', 'error'], {error: 'debug, info, warn or error'}),
   'gateway.host': z.string({error: 'a host name or address'}).regex(/^[^\s/@?#]+$/u, {error: 'a host name or address'}),
   'gateway.port': wholeNumber(0, 65_535),
+  'gateway.require_key': yesOrNo(),
   'gateway.insecure': yesOrNo(),
   'gateway.ollama_port': yesOrNo(),
   'gateway.hostnames': list('a list of host names'),
@@ -33,6 +34,9 @@ const schemas = {
   'models.folders': list('a list of folders'),
   'models.stores': stores(),
   'models.demo': yesOrNo(),
+  'routing.policy': policy(),
+  'journal.days': wholeNumber(1, 3650),
+  'journal.megabytes': wholeNumber(1, 1_000_000),
   'engine.path': path(),
   'engine.slots': wholeNumber(1, 256),
   'engine.context': wholeNumber(128, 10_000_000),
@@ -54,6 +58,7 @@ export interface Settings {
   readonly log_level?: LogLevel | undefined;
   readonly 'gateway.host'?: string | undefined;
   readonly 'gateway.port'?: number | undefined;
+  readonly 'gateway.require_key'?: boolean | undefined;
   readonly 'gateway.insecure'?: boolean | undefined;
   readonly 'gateway.ollama_port'?: boolean | undefined;
   readonly 'gateway.hostnames'?: readonly string[] | undefined;
@@ -72,6 +77,9 @@ export interface Settings {
   readonly 'models.folders'?: readonly string[] | undefined;
   readonly 'models.stores'?: readonly string[] | undefined;
   readonly 'models.demo'?: boolean | undefined;
+  readonly 'routing.policy'?: Policy | undefined;
+  readonly 'journal.days'?: number | undefined;
+  readonly 'journal.megabytes'?: number | undefined;
   readonly 'engine.path'?: string | undefined;
   readonly 'engine.slots'?: number | undefined;
   readonly 'engine.context'?: number | undefined;

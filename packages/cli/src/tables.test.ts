@@ -18,6 +18,7 @@ const engine = (changes: Partial<EngineReport> = {}): EngineReport => ({
   node: 'local',
   nodeId: here,
   nodeName: 'mac',
+  nodeState: 'alive',
   untilSeconds: 299,
   slots: 4,
   busy: 0,

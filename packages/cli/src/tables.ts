@@ -99,11 +99,18 @@ export function statusText(status: StatusReport): string {
     ['engine', status.engine],
     ['models', `${status.models}, ${status.loaded} loaded`],
     ['requests', `${status.inFlight} running`],
+    ['state', stateWords(status)],
     ['up', formatSpan(status.uptimeSeconds)],
     ['process', String(status.processId)],
     ['data', status.dataFolder],
   ];
   return lines.map(([key, value]) => `${`${key}:`.padEnd(14)}${printable(value)}\n`).join('');
+}
+
+function stateWords({state, policies}: StatusReport): string {
+  const rules = policies === 0 ? '' : `, ${policies === 1 ? '1 policy' : `${policies} policies`} set`;
+  const undo = {draining: 'undrain', paused: 'resume'}[state];
+  return `${state}${undo === undefined ? '' : ` (takes no new requests; to change: hearsay ${undo})`}${rules}`;
 }
 
 /** `hearsay engine ls`. */
@@ -117,7 +124,15 @@ export function engineListTable(engines: readonly {source: string; version: stri
 
 /** What the columns have no room for, one line each: why something is broken, unusable, or not admitted. */
 export function engineNotes(engines: readonly EngineReport[]): string {
-  return notes(engines.map(engine => [engine.name, engine.failure]));
+  return notes([
+    ...engines.map((engine): readonly [string, string | undefined] => [engine.name, engine.failure]),
+    ...[...new Map(engines.map(engine => [engine.nodeId, engine])).values()].map(
+      ({nodeName, nodeState}): readonly [string, string | undefined] => [
+        nodeName,
+        nodeState === undefined || nodeState === 'alive' ? undefined : `${nodeState}, takes no new requests`,
+      ],
+    ),
+  ]);
 }
 
 export function modelNotes(models: readonly ModelReport[]): string {
@@ -153,8 +168,12 @@ interface Column<Row> {
 }
 
 function table<Row>(rows: readonly Row[], columns: readonly Column<Row>[]): string {
+  return textTable(rows, columns, true);
+}
+
+export function textTable<Row>(rows: readonly Row[], columns: readonly Column<Row>[], withHeader: boolean): string {
   const lines = [
-    columns.map(column => column.title),
+    ...(withHeader ? [columns.map(column => column.title)] : []),
     ...rows.map(row => columns.map(column => printable(column.cell(row)))),
   ];
   const widths = columns.map((_, index) => Math.max(...lines.map(cells => cells[index]?.length ?? 0)));

@@ -1,6 +1,15 @@
 import {createHash} from 'node:crypto';
 import {encodeBeat, encodeInventory, encodeLeave} from '@hearsay/core';
-import type {AgedRecord, Beat, EngineBeat, EngineSnapshot, SelfFacts, SignedRecord, StoredModel} from '@hearsay/core';
+import type {
+  AgedRecord,
+  Beat,
+  EngineBeat,
+  EngineSnapshot,
+  NodeFlags,
+  SelfFacts,
+  SignedRecord,
+  StoredModel,
+} from '@hearsay/core';
 import type {ClusterConfig, ClusterDeps} from './join-cluster.ts';
 
 /** Changes of state are told at once, but not more often than this: five records a second is what gossip bears well. */
@@ -26,6 +35,13 @@ export interface Announcer extends AsyncDisposable {
   readonly touch: () => void;
 }
 
+/** What a beat says that the announcer does not know by itself. */
+interface Telling {
+  readonly nodeCount: () => number;
+  /** What the owner has said about this node. */
+  readonly ownFlags: () => NodeFlags;
+}
+
 /** Period of the beat for a mesh of that many nodes: clamp(2, N/10, 30) seconds. */
 function beatPeriodMs(nodes: number): number {
   return Math.min(30, Math.max(2, nodes / 10)) * 1000;
@@ -36,7 +52,8 @@ export function inventoryDigest(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex').slice(0, 16);
 }
 
-export function startAnnouncer(config: ClusterConfig, deps: ClusterDeps, nodeCount: () => number): Announcer {
+export function startAnnouncer(config: ClusterConfig, deps: ClusterDeps, telling: Telling): Announcer {
+  const {nodeCount, ownFlags} = telling;
   const {clock, engines, log, mesh, models} = deps;
   const servesOthers = config.role !== 'use';
   let sequence = 0;
@@ -84,7 +101,7 @@ export function startAnnouncer(config: ClusterConfig, deps: ClusterDeps, nodeCou
       inventory: currentInventory().digest,
       engines: describeEngines(engines.engines(), models.list(), clock.wallMs()),
       memory: memory(),
-      flags: {draining: closed, paused: false},
+      flags: closed ? {draining: true, paused: ownFlags().paused} : ownFlags(),
     };
   }
 

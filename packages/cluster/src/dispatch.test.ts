@@ -1,5 +1,5 @@
 import {automatic, Fault, newRequestId, rank} from '@hearsay/core';
-import type {ClientRequest, NodeId, Worker} from '@hearsay/core';
+import type {ClientRequest, NodeId, RequestEvent, Worker} from '@hearsay/core';
 import test from 'ava';
 import {candidate, digest, node} from '../../../test/support/builders.ts';
 import {busy, scriptedLease, scriptedWorker} from '../../../test/support/scripted-worker.ts';
@@ -39,11 +39,12 @@ function depsFor(...workers: readonly Worker[]): DispatchDeps & {readonly failur
     heard: () => undefined,
     failed: id => void failures.push(id),
     succeeded: () => undefined,
+    note: () => undefined,
   };
 }
 
 const run = async (deps: DispatchDeps, signal = new AbortController().signal): Promise<Started> =>
-  dispatch(request, [digest('a')], deps, signal);
+  dispatch(request, {digests: [digest('a')], exact: true}, deps, signal);
 
 async function text(started: Started): Promise<string> {
   let all = '';
@@ -218,4 +219,46 @@ test('returning from an answer early gives its slot back', async t => {
   await started.body.next();
   await started.body.return();
   t.is(lease.disposals(), 1);
+});
+
+test('S65, S83: once taken for one model it is only moved to the same bytes, unless the workload allows others', async t => {
+  for (const [exact, digests] of [
+    [true, ['b']],
+    [false, ['a', 'b']],
+  ] as const) {
+    const broken = {...scriptedLease([new Fault('PEER_FAILED', 'gone')]), digest: digest('b')};
+    const first = scriptedWorker(node('A'), broken);
+    const second = scriptedWorker(node('B'), scriptedLease(['ok']));
+    const accepted = {digests: [digest('a'), digest('b')], exact};
+    await text(await dispatch(request, accepted, depsFor(first, second), new AbortController().signal));
+    t.deepEqual(first.offers[0]?.digests, [digest('a'), digest('b')]);
+    t.deepEqual(second.offers[0]?.digests, digests.map(digest));
+  }
+});
+
+test('S82, S98: every step of a request is told to the journal', async t => {
+  const told: string[] = [];
+  const broken = scriptedLease([new Fault('PEER_FAILED', 'gone')]);
+  const deps = {
+    ...depsFor(
+      scriptedWorker(node('A'), busy(10)),
+      scriptedWorker(node('B'), broken),
+      scriptedWorker(node('C'), {kind: 'refused', code: 'digest', message: 'no'}),
+      scriptedWorker(node('D'), scriptedLease(['ok'])),
+    ),
+    note: (event: RequestEvent) => void told.push('attempt' in event ? `${event.attempt} ${event.kind}` : event.kind),
+  };
+  await text(await run(deps));
+  t.deepEqual(told, [
+    '1 offered',
+    '1 busy',
+    '2 offered',
+    '2 accepted',
+    '2 broke',
+    '3 offered',
+    '3 refused',
+    '4 offered',
+    '4 accepted',
+    '4 started',
+  ]);
 });

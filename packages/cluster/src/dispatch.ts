@@ -1,6 +1,6 @@
-import {asFault, describeError, Fault} from '@hearsay/core';
+import {asFault, describeError, Fault, reasonOf} from '@hearsay/core';
 import type {Busy, ClientRequest, Digest, Lease, NodeId, Ranked, Refusal, Worker, WorkRequest} from '@hearsay/core';
-import type {WorkResponse} from '@hearsay/core';
+import type {RequestEvent, WorkResponse} from '@hearsay/core';
 import {LeasedBody} from './leased-body.ts';
 import {tooLargeEverywhere} from './too-large.ts';
 
@@ -9,6 +9,9 @@ const busyOffersMax = 3;
 
 /** Attempts of one request, over all nodes: more only keeps a client waiting for the same bad news. */
 const attemptsMax = 10;
+
+/** Longest reason of a refusal that is kept. */
+const reasonLengthMax = 300;
 
 /** Error bodies are small; a longer one is cut. */
 const errorBodyBytesMax = 64 * 1024;
@@ -22,6 +25,16 @@ export interface DispatchDeps {
   readonly heard: (record: Busy['record']) => void;
   readonly failed: (node: NodeId) => void;
   readonly succeeded: (node: NodeId) => void;
+  /** What happens to the request, for the journal. */
+  readonly note: (event: RequestEvent) => void;
+}
+
+/** What may run a request. */
+export interface AcceptedModels {
+  /** Best first. */
+  readonly digests: readonly Digest[];
+  /** Once a node has taken it for one of them, it is only ever moved to the same bytes (S65). */
+  readonly exact: boolean;
 }
 
 /** A lease whose first bytes have arrived. */
@@ -39,11 +52,11 @@ export interface Started {
  */
 export async function dispatch(
   request: ClientRequest,
-  digests: readonly Digest[],
+  accepted: AcceptedModels,
   deps: DispatchDeps,
   signal: AbortSignal,
 ): Promise<Started> {
-  const search = new Search(request, digests, deps, signal);
+  const search = new Search(request, accepted, deps, signal);
   for (;;) {
     const taken = await search.take();
     const started = await search.start(taken);
@@ -60,7 +73,8 @@ interface Taken {
 /** One request on its way through the candidates: what was tried, and what came of it. */
 class Search {
   readonly #request: ClientRequest;
-  readonly #digests: readonly Digest[];
+  readonly #exact: boolean;
+  #digests: readonly Digest[];
   readonly #deps: DispatchDeps;
   readonly #signal: AbortSignal;
   /** Nodes that will not be asked again, each with the reason in words. */
@@ -70,9 +84,10 @@ class Search {
   #attempt = 0;
   #firstFault: Fault | undefined;
 
-  constructor(request: ClientRequest, digests: readonly Digest[], deps: DispatchDeps, signal: AbortSignal) {
+  constructor(request: ClientRequest, {digests, exact}: AcceptedModels, deps: DispatchDeps, signal: AbortSignal) {
     this.#request = request;
     this.#digests = digests;
+    this.#exact = exact;
     this.#deps = deps;
     this.#signal = signal;
   }
@@ -101,16 +116,17 @@ class Search {
       const failure = await this.#failureIn(response, body);
       if (failure === undefined) {
         this.#deps.succeeded(node.node);
+        this.#noteStart(node, lease.digest, attempt, response.status);
         body.onRecord = record => this.#deps.heard(record);
         return {node, digest: lease.digest, attempt, response, body};
       }
-      this.#note(node, failure);
+      this.#noteBreak(node, attempt, failure);
     } catch (error) {
       await body.return();
       this.#signal.throwIfAborted();
       const fault = asFault(error, 'PEER_FAILED');
       if (fault.code === 'PEER_FAILED') this.#deps.failed(node.node);
-      this.#note(node, fault);
+      this.#noteBreak(node, attempt, fault);
     }
     await body.return();
     return undefined;
@@ -118,25 +134,37 @@ class Search {
 
   async #offer(node: Ranked, force: boolean): Promise<Lease | undefined> {
     this.#attempt += 1;
+    const attempt = this.#attempt;
+    const {name: nodeName, waitMs: estimateMs} = node;
+    this.#deps.note({kind: 'offered', attempt, node: node.node, nodeName, force, estimateMs});
     let answer: Lease | Busy | Refusal;
     try {
       answer = await this.#deps.worker(node.node).offer(this.#workRequest(node, force), this.#signal);
     } catch (error) {
       this.#signal.throwIfAborted();
       this.#deps.failed(node.node);
-      this.#note(node, asFault(error, 'PEER_FAILED'));
+      this.#noteBreak(node, attempt, asFault(error, 'PEER_FAILED'));
       return undefined;
     }
     switch (answer.kind) {
       case 'accepted':
         this.#deps.heard(answer.record);
+        this.#deps.note({kind: 'accepted', attempt, digest: answer.digest});
+        if (this.#exact) this.#digests = [answer.digest];
         return answer;
       case 'busy':
         this.#deps.heard(answer.record);
+        this.#deps.note({kind: 'busy', attempt, reason: answer.reason, retryAfterMs: answer.retryAfterMs});
         this.#busy.set(node.node, {node, retryAfterMs: answer.retryAfterMs});
         if (force) this.#note(node, new Fault('OVERLOADED', `${node.name} is busy and its queue is full`));
         return undefined;
       case 'refused': {
+        this.#deps.note({
+          kind: 'refused',
+          attempt,
+          code: answer.code,
+          message: answer.message.slice(0, reasonLengthMax),
+        });
         const code = answer.code === 'broken' ? 'ENGINE_FAILED' : 'NO_CANDIDATE';
         this.#note(node, new Fault(code, answer.message, {details: {refusal: answer.code}}));
         return undefined;
@@ -145,7 +173,7 @@ class Search {
   }
 
   #workRequest(node: Ranked, force: boolean): WorkRequest {
-    const {id, endpoint, needs, policy, body, contentType, traceparent, keepAliveMs} = this.#request;
+    const {id, endpoint, needs, policy, body, contentType, traceparent, keepAliveMs, caller} = this.#request;
     return {
       request: id,
       attempt: this.#attempt,
@@ -160,6 +188,7 @@ class Search {
       waitEstimateMs: node.waitMs,
       force,
       traceparent,
+      caller,
       ...(keepAliveMs === undefined ? {} : {keepAliveMs}),
     };
   }
@@ -185,6 +214,17 @@ class Search {
     return new Fault('ENGINE_FAILED', messageIn(text) ?? `llama-server answered ${status}`, {
       details: {status, body: text},
     });
+  }
+
+  #noteStart(node: Ranked, digest: Digest, attempt: number, status: number): void {
+    const {node: id, name: nodeName} = node;
+    this.#deps.note({kind: 'started', attempt, node: id, nodeName, digest, model: this.#request.model, status});
+  }
+
+  /** The attempt came to nothing before there was output, so that another node may be asked. */
+  #noteBreak(node: Ranked, attempt: number, fault: Fault): void {
+    this.#deps.note({kind: 'broke', attempt, code: fault.code, message: reasonOf(fault)});
+    this.#note(node, fault);
   }
 
   #note(node: Ranked, fault: Fault): void {
@@ -214,14 +254,29 @@ class Search {
         details: {...this.#firstFault.details, ...details, ...retryAfterMs},
       });
     }
+    if (isForbidden(others)) {
+      const nodes = others.filter(({exclusion}) => exclusion === 'not authorized').map(({name}) => name);
+      const right = `the node ${nodes.join(' or ')}`;
+      const message = `the key ${this.#request.caller?.name ?? ''} lacks a right that this request needs: ${right}`;
+      return new Fault('FORBIDDEN', message, {details: {right, retryable: false}});
+    }
     if (others.some(isUnable) && others.every(each => isUnable(each) || each.exclusion === 'artifact')) {
       const {model, needs} = this.#request;
       return new Fault('BAD_REQUEST', `${model || 'the model'} cannot do this: it lacks ${needs.join(' or ')}`, {
         details,
       });
     }
-    return new Fault('NO_CANDIDATE', `no node can run this now (${excluded.join('; ')})`, {details});
+    const {placement} = this.#request.policy;
+    const what = placement.kind === 'pin' ? `pinned to ${placement.nodes.join(' or ')}, and it` : 'no node';
+    const not = placement.kind === 'pin' ? 'cannot' : 'can';
+    return new Fault('NO_CANDIDATE', `${what} ${not} run this now (${excluded.join('; ')})`, {details});
   }
+}
+
+/** Nobody is left, and only the rights of the key kept those out that could have run it. */
+function isForbidden(nodes: readonly Ranked[]): boolean {
+  const others = nodes.filter(({exclusion}) => exclusion !== 'policy' && exclusion !== 'artifact');
+  return others.length > 0 && others.every(({exclusion}) => exclusion === 'not authorized');
 }
 
 /** Has the model, which is no model for this: asking again cannot help. */

@@ -5,3 +5,5 @@
  */
 export {joinCluster} from './join-cluster.ts';
 export type {ClusterConfig, ClusterDeps} from './join-cluster.ts';
+export {startJournal} from './start-journal.ts';
+export type {JournalConfig} from './start-journal.ts';

@@ -1,25 +1,25 @@
-import {automatic, candidatesFor, describeError, Fault, formatPolicy, newRequestId} from '@hearsay/core';
-import {rank, resolveModel, toNamedModel} from '@hearsay/core';
+import {whyReport} from '@hearsay/core';
 import type {
-  Answer,
-  ClientRequest,
   Cluster,
   ControlCommand,
   ControlOutcome,
   EngineHost,
   Environment,
+  Journal,
   Mesh,
-  MeshRole,
   ModelStore,
-  NamedModel,
+  TextStore,
 } from '@hearsay/core';
-import type {RequestId, Resolution} from '@hearsay/core';
 import {startAnnouncer} from './announcer.ts';
 import {controlHere} from './control-here.ts';
 import {controlMesh} from './control-mesh.ts';
-import {dispatch} from './dispatch.ts';
 import type {DispatchDeps} from './dispatch.ts';
 import {LoadClaims} from './load-claims.ts';
+import {makeEntry} from './entry.ts';
+import type {EntryConfig} from './entry.ts';
+import {guardWorker} from './guard-worker.ts';
+import {journalServing} from './journal-serving.ts';
+import {keepOperator} from './keep-operator.ts';
 import {localWorker} from './local-worker.ts';
 import {reportEngines, reportModels, reportNodes} from './reports.ts';
 import {servePeers} from './serve-peer.ts';
@@ -27,7 +27,7 @@ import type {ServePeer} from './serve-peer.ts';
 import {startPreload} from './start-preload.ts';
 import {startViewKeeper} from './view-keeper.ts';
 
-export interface ClusterConfig {
+export interface ClusterConfig extends EntryConfig {
   /** What people call this node. */
   readonly nodeName: string;
   readonly version: string;
@@ -37,31 +37,42 @@ export interface ClusterConfig {
   readonly preload?: readonly string[];
   /** Whether other nodes may load and stop models here and read the logs of engines; default true. */
   readonly takesWishes?: boolean;
-  /** `use`: runs nothing for others; `serve`: asks nobody. Default: both. */
-  readonly role?: MeshRole;
 }
 
 export interface ClusterDeps extends Environment {
   readonly mesh: Mesh;
   readonly engines: EngineHost;
   readonly models: ModelStore;
+  readonly journal: Journal;
+  /** Where it is kept what the owner has said about this node. */
+  readonly operatorStore: TextStore;
 }
-
-/** After the start an unknown name may be known in a moment: wait this long for peers before saying 404 (R112). */
-const settlingMs = 3000;
 
 /**
  * Joins the mesh as one node: announces it, listens to the others, serves them, and dispatches what its gateway gets.
  */
 export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Promise<Cluster> {
-  const {clock, engines, log, mesh, models, random} = deps;
+  const {engines, journal, log, mesh, models, operatorStore} = deps;
+  const {nodeName} = config;
   const keeper = startViewKeeper(deps);
-  const announcer = startAnnouncer(config, deps, () => keeper.view().nodes.size + 1);
+  const operator = await keepOperator(operatorStore, () => {
+    announcer.touch();
+    unloadIdle();
+  });
+  const announcer = startAnnouncer(config, deps, {
+    nodeCount: () => keeper.view().nodes.size + 1,
+    ownFlags: operator.flags,
+  });
   const claims = new LoadClaims({...deps, keeper, fresh: announcer.fresh});
-  const local = claims.around(localWorker(mesh.self, models, engines));
-  const startedAtMs = clock.monotonicMs();
-  let inFlight = 0;
-  let catalogue: {version: number; inventory: Uint8Array; models: readonly NamedModel[]} | undefined;
+  const worker = claims.around(localWorker(mesh.self, models, engines));
+  const local = guardWorker(worker, {nodeName, models, flags: operator.flags});
+
+  const serving = journalServing(servePeers(local, announcer.fresh, claims), {
+    node: mesh.self,
+    nodeName,
+    journal,
+    modelName: digest => models.find(digest)?.names[0] ?? '',
+  });
 
   await announcer.fresh(); // a peer that connects at once must get a record of this node
   await mesh.serve({
@@ -69,7 +80,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     newest: () => [...[announcer.last()].filter(own => own !== undefined), ...keeper.held()],
     inventory: announcer.inventory,
     ...(config.takesWishes === false ? {} : {control: async request => controlHere(request, deps)}),
-    offer: config.role === 'use' ? refuseAll : servePeers(local, announcer.fresh, claims),
+    offer: config.role === 'use' ? refuseAll : serving,
     nameOf: node => keeper.view().nodes.get(node)?.beat.name,
     linkChanged(node, link) {
       keeper.linkChanged(node, link);
@@ -78,106 +89,47 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
   });
 
   const reportDeps = {keeper, announcer, deps};
-  const deciding: DispatchDeps = {
-    rank(request, digests, tried) {
-      const {needs, policy} = request;
-      const question = {digests, needs, policy, tried, nowMs: clock.monotonicMs()};
-      const ranked = rank(candidatesFor(question, announcer.self(), keeper.view(), reach()), request.id);
-      if (ranked[0]?.place !== undefined || !ranked.some(({exclusion}) => exclusion === 'quarantined')) return ranked;
-      // Nobody else is left: a node in quarantine is probed, not banned.
-      const unafraid = candidatesFor(question, announcer.self(), keeper.view(), forgiven());
-      return rank(unafraid, request.id);
-    },
-    worker: node => (node === mesh.self ? local : mesh.worker(node)),
-    heard(record) {
-      if (record && record.node !== mesh.self) keeper.judge({record, ageMs: 0});
-    },
-    failed: keeper.failed,
-    succeeded: keeper.succeeded,
-  };
+  const workerOf: DispatchDeps['worker'] = node => (node === mesh.self ? local : mesh.worker(node));
+  const entry = makeEntry(config, {...reportDeps, operator, worker: workerOf});
 
-  /** Every name there is, put together anew only when something of it has changed: each request asks for it. */
-  function known(): readonly NamedModel[] {
-    const version = keeper.version();
-    const inventory = announcer.inventory();
-    if (catalogue?.version !== version || catalogue.inventory !== inventory) {
-      catalogue = {version, inventory, models: namedModels(reportModels(reportDeps, true))};
-    }
-    return catalogue.models;
-  }
-
-  function reach(): ReturnType<typeof keeper.reach> {
-    return config.role === 'serve' ? new Map() : keeper.reach();
-  }
-
-  function forgiven(): ReturnType<typeof keeper.reach> {
-    return new Map([...reach()].map(([node, how]) => [node, {...how, quarantinedUntilMs: -Infinity}]));
-  }
-
-  async function resolve(asked: string, signal: AbortSignal): Promise<Resolution> {
-    for (;;) {
-      const resolution = resolveModel(asked, known());
-      const settlesInMs = startedAtMs + settlingMs - clock.monotonicMs();
-      if (resolution.kind === 'found' || settlesInMs <= 0) return resolution;
-      await keeper.changed(AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(settlesInMs))]));
-      signal.throwIfAborted();
+  /** While the owner uses the machine, models that nobody uses give their memory back. */
+  function unloadIdle(): void {
+    if (!operator.flags().paused) return;
+    for (const {key, state, busy, queued} of engines.engines()) {
+      if (state !== 'ready' || busy + queued > 0) continue;
+      engines.stop(key).catch((error: unknown) => log('warn', 'a model could not be unloaded', {key, error}));
     }
   }
-
-  async function run(request: ClientRequest, signal: AbortSignal): Promise<Answer> {
-    const resolution = await resolve(request.model, signal);
-    if (resolution.kind !== 'found') throw notFound(request.model, resolution);
-    const started = await dispatch(request, resolution.digests, deciding, signal);
-    const {node, attempt, digest, response, body} = started;
-    body.onEnd = error => {
-      inFlight -= 1;
-      log('debug', 'request ended', {request: request.id, node: node.name, attempt, ...outcome(error)});
-    };
-    const {status, contentType} = response;
-    const reason =
-      request.policy.placement.kind === 'prefer' && !node.preferred
-        ? `preference not met: ${node.reason}`
-        : node.reason;
-    const facts = {attempts: attempt, policy: formatPolicy(request.policy), reason, model: resolution.name};
-    return {run: {...facts, node: node.node, nodeName: node.name, digest}, status, contentType, body};
-  }
+  const watch = engines.onChange(unloadIdle);
 
   async function control(command: ControlCommand, signal: AbortSignal): Promise<readonly ControlOutcome[]> {
-    const resolution = await resolve(command.model, signal);
-    if (resolution.kind !== 'found') throw notFound(command.model, resolution);
-    const any = anyRequest(command.model, newRequestId(random));
-    return controlMesh(
-      command,
-      resolution.digests,
-      {...deps, rank: digests => deciding.rank(any, digests, new Set())},
-      signal,
-    );
+    const {digests} = await entry.find(command.model, signal);
+    return controlMesh(command, digests, {...deps, rank: entry.rank}, signal);
   }
   const preload = startPreload(config.preload ?? [], deps);
 
   return {
-    async dispatch(request, signal) {
-      inFlight += 1;
-      try {
-        return await run(request, signal);
-      } catch (error) {
-        inFlight -= 1;
-        log('debug', 'request failed', {request: request.id, ...outcome(error)});
-        if (signal.aborted) throw new Fault('CANCELLED', 'the client went away', {cause: error});
-        throw error;
-      }
-    },
+    dispatch: entry.dispatch,
+    route: entry.route,
+    inFlight: entry.inFlight,
     models: () => reportModels(reportDeps, false),
     engines: () => reportEngines(reportDeps),
     nodes: () => reportNodes(reportDeps),
-    inFlight: () => inFlight,
     async stop(model) {
       const outcomes = await control({kind: 'stop', model, node: undefined}, new AbortController().signal);
       return outcomes.some(({answer}) => answer.kind === 'engine' && answer.engine !== undefined);
     },
     control,
+    requests: query => journal.requests(query),
+    why(id) {
+      const journaled = journal.find(id);
+      return journaled && whyReport(journaled);
+    },
+    operator: operator.state,
+    operate: operator.change,
     async [Symbol.asyncDispose]() {
       preload[Symbol.dispose]();
+      watch[Symbol.dispose]();
       await announcer[Symbol.asyncDispose]();
       keeper[Symbol.dispose]();
     },
@@ -189,31 +141,3 @@ const refuseAll: ServePeer = async () => ({
   code: 'policy',
   message: 'this node runs no requests of others (mesh.role)',
 });
-
-/** A request that any node with the model may run, to find the one that would run it best. */
-function anyRequest(model: string, id: RequestId): ClientRequest {
-  const body = new Uint8Array();
-  return {id, model, endpoint: '/v1/completions', needs: [], policy: automatic, body, traceparent: undefined};
-}
-
-function namedModels(reports: ReturnType<typeof reportModels>): readonly NamedModel[] {
-  return reports.filter(({problem}) => problem === undefined).map(toNamedModel);
-}
-
-function notFound(asked: string, resolution: Exclude<Resolution, {kind: 'found'}>): Fault {
-  if (resolution.kind === 'unnamed') {
-    const known = resolution.known.length > 0 ? `one of: ${resolution.known.join(', ')}` : 'but no node has any yet';
-    return new Fault('BAD_REQUEST', `the request names no model; name ${known}`, {details: {param: 'model'}});
-  }
-  const hint = resolution.close.length > 0 ? `did you mean ${resolution.close.join(' or ')}?` : 'see `hearsay models`';
-  return new Fault('MODEL_NOT_FOUND', `model '${asked}' not found on any node; ${hint}`, {
-    details: {param: 'model', close: resolution.close},
-  });
-}
-
-function outcome(error: unknown): {outcome: string; error?: string} {
-  if (error === undefined) return {outcome: 'finished'};
-  const code = error instanceof Fault ? error.code : 'INTERNAL';
-  if (code === 'CANCELLED' || (error instanceof Error && error.name === 'AbortError')) return {outcome: 'cancelled'};
-  return {outcome: code === 'INTERRUPTED' ? 'interrupted' : 'failed', error: describeError(error)};
-}

@@ -1,5 +1,6 @@
 import {describeError, Fault} from '@hearsay/core';
 import type {Lease, SignedRecord, WorkResponse} from '@hearsay/core';
+import {ByteTail} from './byte-tail.ts';
 
 /** Looked at for an error in the first event; longer is no error. */
 const peekBytesMax = 4096;
@@ -12,6 +13,8 @@ const peekBytesMax = 4096;
 export class LeasedBody implements AsyncIterableIterator<Uint8Array> {
   onRecord: (record: SignedRecord) => void = () => undefined;
   onEnd: (error: unknown) => void = () => undefined;
+  /** The last bytes that were read, as text, in which llama-server tells what it counted. */
+  readonly tail: ByteTail = new ByteTail();
   readonly #lease: Lease;
   readonly #nodeName: string;
   readonly #signal: AbortSignal;
@@ -38,6 +41,7 @@ export class LeasedBody implements AsyncIterableIterator<Uint8Array> {
       const {done, value} = await this.#source.next();
       if (done === true) throw new Fault('ENGINE_FAILED', `${this.#nodeName} sent an empty answer`);
       this.#first = value;
+      this.tail.add(value);
       if (!isSilence(value)) return;
     }
   }
@@ -72,7 +76,10 @@ export class LeasedBody implements AsyncIterableIterator<Uint8Array> {
     if (this.#ended || !this.#source) return {done: true, value: undefined};
     try {
       const result = await this.#source.next();
-      if (result.done !== true) return result;
+      if (result.done !== true) {
+        this.tail.add(result.value);
+        return result;
+      }
     } catch (cause) {
       await this.#end(cause);
       if (this.#signal.aborted) throw new Fault('CANCELLED', 'the client went away', {cause});

@@ -8,6 +8,7 @@ import type {
   ModelFacts,
   ModelReport,
   NodeId,
+  NodeFlags,
   NodeReport,
 } from '@hearsay/core';
 import type {StoredModel} from '@hearsay/core';
@@ -76,6 +77,7 @@ export function reportEngines(reportDeps: ReportDeps): readonly EngineReport[] {
         node: 'local',
         nodeId: beat.node,
         nodeName: beat.name,
+        nodeState: stateOf(beat.flags),
         untilSeconds: isForever ? undefined : unloadInMs / 1000,
         slots: engine.slots,
         busy: engine.busy,
@@ -104,6 +106,7 @@ export function reportEngines(reportDeps: ReportDeps): readonly EngineReport[] {
       node: keeper.links().get(known.beat.node)?.address ?? shortNode(known.beat.node),
       nodeId: known.beat.node,
       nodeName: known.beat.name,
+      nodeState: stateOf(known.beat.flags),
       untilSeconds: engine.untilSeconds < 0 ? undefined : Math.max(0, engine.untilSeconds - heardSecondsAgo),
       slots: engine.slots,
       busy: engine.busy,
@@ -123,7 +126,7 @@ export function reportNodes(reportDeps: ReportDeps): readonly NodeReport[] {
     ...describeNode({beat, inventory: {digest: '', models}}),
     local: true,
     address: listeningAddress(deps.mesh.addresses()),
-    state: beat.flags.draining ? 'draining' : 'alive',
+    state: stateOf(beat.flags),
     note: undefined,
     path: 'self',
     roundTripMs: undefined,
@@ -137,7 +140,7 @@ export function reportNodes(reportDeps: ReportDeps): readonly NodeReport[] {
         ...describeNode(known),
         local: false,
         address: link?.address ?? '',
-        state: isLinked ? (known.beat.flags.draining ? 'draining' : 'alive') : 'unreachable',
+        state: isLinked ? stateOf(known.beat.flags) : 'unreachable',
         note: isLinked ? undefined : 'heard of through other nodes, but not connected',
         path: link?.path ?? 'direct',
         relayedBy: link?.relay === undefined ? undefined : nameOf(link.relay),
@@ -168,6 +171,11 @@ export function reportNodes(reportDeps: ReportDeps): readonly NodeReport[] {
       slots: 0,
     }));
   return [self, ...[...heard, ...seen].toSorted((a, b) => a.name.localeCompare(b.name) || (a.id < b.id ? -1 : 1))];
+}
+
+function stateOf({draining, paused}: NodeFlags): 'alive' | 'draining' | 'paused' {
+  if (draining) return 'draining';
+  return paused ? 'paused' : 'alive';
 }
 
 /** Peers that could be asked now: a live beat and an admitted link. */

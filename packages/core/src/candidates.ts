@@ -8,11 +8,13 @@ import type {View} from './view.ts';
 
 /** Why a node is not asked. In the order in which the filters are applied (design §4). */
 export type Exclusion =
+  | 'not authorized'
   | 'policy'
   | 'not connected'
   | 'quarantined'
   | 'stale'
   | 'draining'
+  | 'paused'
   | 'capability'
   | 'artifact'
   | 'too large'
@@ -57,6 +59,8 @@ export interface Question {
   readonly digests: readonly Digest[];
   readonly needs: readonly Capability[];
   readonly policy: Policy;
+  /** Nodes that the application's key allows; undefined: all. */
+  readonly allowedNodes?: readonly string[] | undefined;
   /** Nodes that have answered this request already, with something other than yes. */
   readonly tried: ReadonlySet<NodeId>;
   readonly nowMs: number;
@@ -119,12 +123,17 @@ function exclude(
   model: ModelFacts | undefined,
   standing: Standing & {readonly named: boolean},
 ): Exclusion | undefined {
-  if (question.policy.placement.kind === 'pin' && !standing.named) return 'policy';
+  const isMeant = (text: string): boolean => isNamed(beat, text, standing.isSelf);
+  if (question.allowedNodes && !question.allowedNodes.some(isMeant)) return 'not authorized';
+  const {placement, exclude: spared} = question.policy;
+  if (placement.kind === 'pin' && !standing.named) return 'policy';
+  if (spared.some(isMeant)) return 'policy';
   if (!standing.isSelf && !standing.reach) return 'not connected';
   if (!standing.alive) return 'stale';
   if (question.tried.has(beat.node)) return 'tried';
   if (standing.reach && standing.reach.quarantinedUntilMs > question.nowMs) return 'quarantined';
-  if (beat.flags.draining || beat.flags.paused) return 'draining';
+  if (beat.flags.draining) return 'draining';
+  if (beat.flags.paused) return 'paused';
   if (!model) return 'artifact';
   if (!question.needs.every(need => model.capabilities.includes(need))) return 'capability';
   const loaded = beat.engines.some(({digest}) => digest === model.digest);
@@ -149,7 +158,11 @@ function firstAccepted(
  * People may write a node's name, its whole id, or the last characters of the id that lists show; `local` is this
  * node.
  */
-export function isNamed(beat: Pick<Beat, 'node' | 'name'>, written: string, isSelf: boolean): boolean {
+export function isNamed(
+  beat: {readonly node: string; readonly name: string},
+  written: string,
+  isSelf: boolean,
+): boolean {
   const word = written.toLowerCase();
   if (isSelf && word === 'local') return true;
   return (

@@ -1,7 +1,11 @@
 import type {ControlAnswer} from './control.ts';
 import type {Digest, NodeId, RequestId} from './ids.ts';
+import type {Caller} from './caller.ts';
+import type {JournalQuery, RequestSummary} from './journal-port.ts';
 import type {Capability} from './model.ts';
+import type {OperatorChange, OperatorState} from './operator.ts';
 import type {Policy} from './policy.ts';
+import type {RouteQuestion, RouteReport, WhyReport} from './why.ts';
 import type {Endpoint} from './work.ts';
 
 /** A client's request as the gateway hands it on: parsed, bounded, and always streamed upstream. */
@@ -11,7 +15,12 @@ export interface ClientRequest {
   readonly model: string;
   readonly endpoint: Endpoint;
   readonly needs: readonly Capability[];
+  /** What the request itself asks for. */
   readonly policy: Policy;
+  /** Where it says so; when absent, only a policy other than automatic counts as asked for. */
+  readonly policyFrom?: 'header' | 'provider' | undefined;
+  /** The application, when a key was given. */
+  readonly caller?: Caller | undefined;
   /** With `stream: true` where the endpoint can, so that a cancel frees the slot at once (facts: llama-server §2). */
   readonly body: Uint8Array;
   /** Of the body; JSON unless given: multipart forms go through as they are (C66). */
@@ -85,6 +94,8 @@ export interface EngineReport {
   readonly node: string;
   readonly nodeId: NodeId;
   readonly nodeName: string;
+  /** `draining` and `paused` nodes take no new requests. */
+  readonly nodeState?: 'alive' | 'draining' | 'paused' | undefined;
   /** Seconds until it is unloaded; undefined: not before somebody stops it. */
   readonly untilSeconds: number | undefined;
   readonly slots: number;
@@ -102,7 +113,7 @@ export interface NodeReport {
   readonly local: boolean;
   /** `host:port` of its mesh listener. */
   readonly address: string;
-  readonly state: 'alive' | 'seen' | 'unreachable' | 'draining';
+  readonly state: 'alive' | 'seen' | 'unreachable' | 'draining' | 'paused';
   /** For `seen`: why it is not admitted and what would admit it. */
   readonly note: string | undefined;
   readonly path: 'self' | 'direct' | 'relayed';
@@ -134,6 +145,10 @@ export interface StatusReport {
   readonly models: number;
   readonly loaded: number;
   readonly inFlight: number;
+  /** `serving`, `draining` or `paused`. */
+  readonly state: string;
+  /** Policies that the owner has set for models, workloads and keys. */
+  readonly policies: number;
   readonly dataFolder: string;
 }
 
@@ -173,6 +188,16 @@ export interface Cluster extends AsyncDisposable {
   inFlight(): number;
   /** Stops every engine of the model, on whichever node; false when none ran. */
   stop(model: string): Promise<boolean>;
+  /** What this node has seen of requests: those of its clients and those of peers that it served. */
+  requests(query: JournalQuery): readonly RequestSummary[];
+  /** Everything about one of them; by the beginning of its id where that is unique. */
+  why(id: string): WhyReport | undefined;
+  /** Where a request would go, without running it. Throws as `dispatch` for a model that nobody has. */
+  route(question: RouteQuestion): RouteReport;
+  /** What the owner has said about this node. */
+  operator(): OperatorState;
+  /** Changes it; resolves when the change is on disk and holds. */
+  operate(change: OperatorChange): Promise<OperatorState>;
   /**
    * Loads, stops, shows or reads the log of a model's engines, here or on other nodes. Throws MODEL_NOT_FOUND or
    * NO_CANDIDATE; what a node said against it is an outcome.

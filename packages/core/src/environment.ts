@@ -31,3 +31,11 @@ export interface Environment {
   readonly random: Random;
   readonly log: Log;
 }
+
+/** One text that outlives the process; whoever owns the files gives it. */
+export interface TextStore {
+  /** Undefined when nothing was ever written. */
+  read(): Promise<string | undefined>;
+  /** Replaces it; resolves when it is on disk. */
+  write(text: string): Promise<void>;
+}

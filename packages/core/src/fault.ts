@@ -5,6 +5,7 @@
 export type FaultCode =
   | 'BAD_CONFIG' // a setting or flag cannot be used; the message says which
   | 'BAD_REQUEST' // the client sent something that no node could run
+  | 'FORBIDDEN' // the key of the application lacks a right; the message says which
   | 'MODEL_NOT_FOUND' // no admitted node knows a model of that name
   | 'NO_CANDIDATE' // nodes know the model, but none may or can run it now
   | 'OVERLOADED' // every candidate is busy and the queues are full

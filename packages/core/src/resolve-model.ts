@@ -39,7 +39,7 @@ export function resolveModel(asked: string, models: readonly NamedModel[]): Reso
   const allowed = digest === undefined ? models : models.filter(model => matchesDigest(model.digest, digest));
   const matching = name === '' ? allowed : allowed.filter(model => formsOf(model).includes(name));
   const byDigest = matching.length > 0 ? matching : models.filter(model => matchesDigest(model.digest, name));
-  const best = byDigest.toSorted(compare)[0];
+  const best = byDigest.toSorted(compareModels)[0];
   if (best) return {kind: 'found', digests: [best.digest], name: best.names[0]};
   return resolveBeginning(name, allowed) ?? {kind: 'unknown', close: closeNames(name, models)};
 }
@@ -49,7 +49,7 @@ function resolveBeginning(wanted: string, models: readonly NamedModel[]): Resolu
   const tag = wanted.slice(wanted.lastIndexOf('/')).split(':')[1];
   if (tag === undefined || tag === '') return undefined;
   const begun = models.filter(model => formsOf(model).some(form => form.startsWith(`${wanted}_`)));
-  const [first] = begun.toSorted(compare);
+  const [first] = begun.toSorted(compareModels);
   if (first === undefined) return undefined;
   if (begun.every(({digest}) => digest === first.digest)) {
     return {kind: 'found', digests: [first.digest], name: first.names[0]};
@@ -64,6 +64,12 @@ function formsOf(model: NamedModel): readonly string[] {
   const known = forms.get(model) ?? model.names.map(normalize);
   forms.set(model, known);
   return known;
+}
+
+/** Whether somebody may mean this model by the text: one of its names, its digest, or enough of its digest. */
+export function isModelNamed(model: NamedModel, text: string): boolean {
+  const wanted = normalize(text);
+  return formsOf(model).includes(wanted) || matchesDigest(model.digest, wanted);
 }
 
 /** The form in which names are compared; what a Mac writes and what people type must be the same. */
@@ -101,7 +107,8 @@ function matchesDigest(digest: Digest, wanted: string): boolean {
   return /^[0-9a-f]{12,64}$/u.test(hash) && digest.startsWith(`sha256:${hash}`);
 }
 
-function compare(a: NamedModel, b: NamedModel): number {
+/** This node's own first, then what most nodes hold. */
+export function compareModels(a: NamedModel, b: NamedModel): number {
   if (a.local !== b.local) return a.local ? -1 : 1;
   if (a.holders !== b.holders) return b.holders - a.holders;
   return a.digest < b.digest ? -1 : 1;

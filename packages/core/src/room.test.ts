@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import test from 'ava';
 import {countUse, makeRoom, planStart, worthOf} from './room.ts';
-import type {Resident, Usage} from './room.ts';
+import type {Resident, UseCount} from './room.ts';
 
 const resident = (key: string, worth: number, changes: Partial<Resident> = {}): Resident => ({
   key,
@@ -57,8 +57,8 @@ test('whatever is loaded: those that go may go, make enough room, and none of th
 });
 
 const minute = 60_000;
-const used = (...timesMs: readonly number[]): Usage | undefined =>
-  timesMs.reduce<Usage | undefined>((usage, ms) => countUse(usage, ms), undefined);
+const used = (...timesMs: readonly number[]): UseCount | undefined =>
+  timesMs.reduce<UseCount | undefined>((usage, ms) => countUse(usage, ms), undefined);
 
 test('worth grows with the requests of late and with the time to load', t => {
   const [often, once] = [used(0, 1, 2), used(2)];

@@ -14,7 +14,7 @@ export interface Resident {
 }
 
 /** How a model has been used on this machine. */
-export interface Usage {
+export interface UseCount {
   /** Requests, of which old ones count less: see `countUse`. */
   readonly uses: number;
   readonly lastUsedMs: number;
@@ -27,16 +27,16 @@ const usesHalvedAfterMs = 10 * 60_000;
 const loadMsLeast = 2_000;
 
 /** Pure: the usage after one more request. */
-export function countUse(usage: Usage | undefined, nowMs: number): Usage {
+export function countUse(usage: UseCount | undefined, nowMs: number): UseCount {
   return {uses: usesNow(usage, nowMs) + 1, lastUsedMs: nowMs};
 }
 
 /** Pure: what is lost when an engine goes: the time of the next load, times how likely that is soon. */
-export function worthOf(usage: Usage | undefined, loadMs: number, nowMs: number): number {
+export function worthOf(usage: UseCount | undefined, loadMs: number, nowMs: number): number {
   return Math.max(loadMsLeast, loadMs) * usesNow(usage, nowMs);
 }
 
-function usesNow(usage: Usage | undefined, nowMs: number): number {
+function usesNow(usage: UseCount | undefined, nowMs: number): number {
   if (usage === undefined) return 0;
   return usage.uses * 0.5 ** (Math.max(0, nowMs - usage.lastUsedMs) / usesHalvedAfterMs);
 }

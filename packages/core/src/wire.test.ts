@@ -26,7 +26,7 @@ const work: WorkRequest = {
   digests: [digest('a'), digest('b')],
   endpoint: '/v1/chat/completions',
   needs: ['chat', 'tools'],
-  policy: {placement: {kind: 'prefer', nodes: ['spark']}, localRequired: true},
+  policy: {placement: {kind: 'prefer', nodes: ['spark']}, exclude: ['mini'], localRequired: true},
   deadlineMs: 60_000,
   bodyBytes: 1234,
   waitEstimateMs: 50,

@@ -5,6 +5,7 @@
  */
 import {decode, encode} from 'cborg';
 import {z} from 'zod';
+import type {Caller} from './caller.ts';
 import {describeError, Fault} from './fault.ts';
 import type {FaultCode} from './fault.ts';
 import {hexFrom, isNodeId, isProven, isRequestId, toDigest} from './ids.ts';
@@ -67,8 +68,26 @@ export function decodeSignedRecord(data: Uint8Array): SignedRecord {
 }
 
 const policy = z
-  .object({m: z.enum(['auto', 'prefer', 'pin']), n: z.array(text(nameLengthMax)).max(digestsMax), l: z.boolean()})
-  .transform(({m, n, l}): Policy => ({placement: m === 'auto' ? {kind: m} : {kind: m, nodes: n}, localRequired: l}));
+  .object({
+    m: z.enum(['auto', 'prefer', 'pin']),
+    n: z.array(text(nameLengthMax)).max(digestsMax),
+    l: z.boolean(),
+    x: z.array(text(nameLengthMax)).max(digestsMax).optional(),
+  })
+  .transform(({m, n, l, x}): Policy => ({
+    placement: m === 'auto' ? {kind: m} : {kind: m, nodes: n},
+    exclude: x ?? [],
+    localRequired: l,
+  }));
+
+/** Most entries of one list of rights that travels. */
+const rightsMax = 64;
+const rightsList = z.array(text(nameLengthMax)).max(rightsMax).optional();
+const caller = z.object({n: text(nameLengthMax), m: rightsList, o: rightsList}).transform(({n, m, o}): Caller => ({
+  name: n,
+  rights: {models: m, workloads: undefined, nodes: o, policies: undefined},
+  policy: undefined,
+}));
 
 const offer = z
   .object({
@@ -85,6 +104,7 @@ const offer = z
     w: whole,
     f: z.boolean(),
     c: text(64).optional(),
+    u: caller.optional(),
     y: text(contentTypeLengthMax).optional(),
     k: z.int().min(-1).optional(),
     q: z.boolean().optional(),
@@ -102,6 +122,7 @@ const offer = z
     waitEstimateMs: o.w,
     force: o.f,
     traceparent: o.c,
+    ...(o.u === undefined ? {} : {caller: o.u}),
     ...(o.y === undefined ? {} : {contentType: o.y}),
     ...(o.k === undefined ? {} : {keepAliveMs: o.k < 0 ? Infinity : o.k}),
     ...(o.q === undefined ? {} : {claim: o.q}),
@@ -109,7 +130,7 @@ const offer = z
 
 /** The stream header. Only proven digests may leave this machine. */
 export function encodeOffer(request: WorkRequest): Uint8Array {
-  const {placement, localRequired} = request.policy;
+  const {placement, exclude, localRequired} = request.policy;
   const nodes = placement.kind === 'auto' ? [] : placement.nodes;
   return encode({
     v: wireVersion,
@@ -119,12 +140,13 @@ export function encodeOffer(request: WorkRequest): Uint8Array {
     d: request.digests.filter(isProven).map(digestToBytes),
     e: request.endpoint,
     n: request.needs,
-    p: {m: placement.kind, n: nodes, l: localRequired},
+    p: {m: placement.kind, n: nodes, l: localRequired, ...(exclude.length > 0 ? {x: exclude} : {})},
     ...(request.deadlineMs === undefined ? {} : {t: Math.round(request.deadlineMs)}),
     z: request.bodyBytes,
     w: Math.round(request.waitEstimateMs),
     f: request.force,
     ...(request.traceparent === undefined ? {} : {c: request.traceparent}),
+    ...(request.caller === undefined ? {} : {u: callerPart(request.caller)}),
     ...(request.contentType === undefined ? {} : {y: request.contentType}),
     ...(request.keepAliveMs === undefined ? {} : {k: keepAliveOnWire(request.keepAliveMs)}),
     ...(request.claim === true ? {q: true} : {}),
@@ -134,6 +156,11 @@ export function encodeOffer(request: WorkRequest): Uint8Array {
 /** CBOR without infinities: -1 is for ever. */
 function keepAliveOnWire(ms: number): number {
   return ms === Infinity ? -1 : Math.round(ms);
+}
+
+/** What a worker can check by itself: the rights to models and to nodes. */
+function callerPart({name, rights: {models, nodes}}: Caller): unknown {
+  return {n: name, ...(models === undefined ? {} : {m: models}), ...(nodes === undefined ? {} : {o: nodes})};
 }
 
 export function decodeOffer(data: Uint8Array): WorkRequest {

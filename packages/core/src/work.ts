@@ -1,3 +1,4 @@
+import type {Caller} from './caller.ts';
 import type {Capability} from './model.ts';
 import type {Digest, NodeId, RequestId} from './ids.ts';
 import type {Policy} from './policy.ts';
@@ -48,6 +49,8 @@ export interface WorkRequest {
   readonly claim?: boolean | undefined;
   /** W3C trace context, when the client sent one. */
   readonly traceparent: string | undefined;
+  /** The application, with the rights that the entry node has checked; the worker checks again. */
+  readonly caller?: Caller | undefined;
   /** How long the model stays loaded afterwards, as the client asked; Infinity: for ever. The owner's limits win. */
   readonly keepAliveMs?: number | undefined;
 }

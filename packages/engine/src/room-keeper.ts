@@ -1,6 +1,6 @@
 import {countUse, Fault, formatBytes, leastSize, makeRoom, planStart, worthOf} from '@hearsay/core';
 import type {Busy, EngineSize, EngineStateName, Environment, MemoryFacts, Refusal, Resident} from '@hearsay/core';
-import type {StartPlan, StoredModel, Usage} from '@hearsay/core';
+import type {StartPlan, StoredModel, UseCount} from '@hearsay/core';
 import {busyFor} from './busy-for.ts';
 import type {MemoryProbe} from './memory-probe.ts';
 import type {ModelNeeds} from './model-needs.ts';
@@ -57,7 +57,7 @@ export class RoomKeeper {
   readonly #deps: RoomDeps;
   /** What each engine takes, from the decision to start it until its next one. */
   readonly #claims = new Map<string, Claim>();
-  readonly #usage = new Map<string, Usage>();
+  readonly #usage = new Map<string, UseCount>();
   /** Engines that take nothing new, so that another model gets its turn. */
   readonly #yielding = new Set<string>();
   #told: {readonly facts: MemoryFacts; readonly atMs: number} | undefined;

@@ -1,7 +1,6 @@
 import type {IncomingMessage, ServerResponse} from 'node:http';
 import {BlockList, isIP} from 'node:net';
 import {errorFormFor} from './error-form.ts';
-import type {Authorise} from './keys.ts';
 import {sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
 
@@ -13,7 +12,8 @@ export interface DoorRules {
   readonly hostnames: readonly string[];
   /** On for a loopback listener: a foreign name that leads here is an attack (DNS rebinding) or an unknown tunnel. */
   readonly checkHost: boolean;
-  readonly authorise: Authorise;
+  /** Decides whether a request may come in; undefined: it may. */
+  readonly authorise: (request: IncomingMessage) => Problem | undefined;
 }
 
 /**
@@ -48,7 +48,7 @@ export function letIn(request: IncomingMessage, response: ServerResponse, rules:
     answerPreflight(request, response);
     return false;
   }
-  const problem = hostProblem(host, rules) ?? (isWelcome ? rules.authorise(request.headers) : foreignOrigin(origin));
+  const problem = hostProblem(host, rules) ?? (isWelcome ? rules.authorise(request) : foreignOrigin(origin));
   if (problem) sendProblem(response, problem, errorFormFor(request.url ?? '', request.headers));
   return problem === undefined;
 }

@@ -5,3 +5,5 @@
  */
 export {startGateway} from './start-gateway.ts';
 export type {Gateway, GatewayConfig, GatewayDeps} from './start-gateway.ts';
+export {startKeyRing} from './key-ring.ts';
+export type {KeyRing} from './key-ring.ts';

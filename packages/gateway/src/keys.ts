@@ -18,7 +18,7 @@ export function authoriseByKeys(keys: readonly string[]): Authorise {
 }
 
 /** Some clients send both, one of them a placeholder (facts: client-apis §3). */
-function keysIn({authorization = '', 'x-api-key': other}: IncomingHttpHeaders): readonly string[] {
+export function keysIn({authorization = '', 'x-api-key': other}: IncomingHttpHeaders): readonly string[] {
   const bearer = /^bearer\s+(\S+)\s*$/iu.exec(authorization)?.[1];
   return [bearer, other].flat().flatMap(key => (key === undefined || key === '' ? [] : [key]));
 }
@@ -32,7 +32,7 @@ const missing = unauthorised(
 );
 const wrong = unauthorised('this key is not one of gateway.keys of this node');
 
-function unauthorised(message: string): Problem {
+export function unauthorised(message: string): Problem {
   return {
     kind: 'problem',
     status: 401,

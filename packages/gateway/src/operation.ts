@@ -1,5 +1,5 @@
 import type {ServerResponse} from 'node:http';
-import type {ClientRequest, Clock, RequestId} from '@hearsay/core';
+import type {Caller, ClientRequest, Clock, RequestId} from '@hearsay/core';
 import type {ErrorForm} from './error-form.ts';
 import type {JsonObject} from './json.ts';
 import type {Problem} from './problem.ts';
@@ -21,6 +21,8 @@ export interface RequestFrame {
   readonly policy: string | undefined;
   readonly traceparent: string | undefined;
   readonly contentType: string | undefined;
+  /** The application, when it gave a key. */
+  readonly caller?: Caller | undefined;
 }
 
 /** What the client asked for, ready to be dispatched. */

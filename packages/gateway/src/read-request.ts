@@ -1,10 +1,11 @@
-import {describeError, nameLengthMax, parsePolicy} from '@hearsay/core';
-import type {Capability, ClientRequest, Endpoint, Policy} from '@hearsay/core';
+import {nameLengthMax} from '@hearsay/core';
+import type {Capability, ClientRequest, Endpoint} from '@hearsay/core';
 import {isObject} from './json.ts';
 import type {JsonObject} from './json.ts';
 import type {RequestFrame} from './operation.ts';
-import {badRequest, problemFrom} from './problem.ts';
+import {badRequest, isProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
+import {readPolicy} from './read-policy.ts';
 
 /** A body that is a JSON object. In a wrapper, so that no client can pass one off as a problem. */
 export interface JsonBody {
@@ -53,17 +54,20 @@ export function modelIn({model}: JsonObject): string {
 
 /** Pure: the request to dispatch; the body becomes bytes again. */
 export function clientRequest(errand: Errand, frame: RequestFrame): ClientRequest | Problem {
-  return requestOf({...errand, body: Buffer.from(JSON.stringify(errand.body))}, frame);
+  const {provider, ...sent} = errand.body; // ours, not llama-server's
+  return requestOf({...errand, body: Buffer.from(JSON.stringify(sent))}, frame, provider);
 }
 
 /** Pure: as `clientRequest`, with a body that is bytes already. */
 export function requestOf(
   errand: Pick<ClientRequest, 'model' | 'endpoint' | 'needs' | 'body' | 'contentType'>,
   frame: RequestFrame,
+  provider?: unknown,
 ): ClientRequest | Problem {
-  const policy = readPolicy(frame.policy);
-  if (policy.kind === 'problem') return policy;
-  return {id: frame.id, ...errand, policy: policy.policy, traceparent: readTraceparent(frame.traceparent)};
+  const asked = readPolicy(frame.policy, provider);
+  if (isProblem(asked)) return asked;
+  const {id, caller} = frame;
+  return {id, ...errand, ...asked, caller, traceparent: readTraceparent(frame.traceparent)};
 }
 
 function parseBody(bytes: Uint8Array): JsonObject | undefined {
@@ -72,14 +76,6 @@ function parseBody(bytes: Uint8Array): JsonObject | undefined {
     return isObject(value) ? value : undefined;
   } catch {
     return undefined; // a 400 either way: what the parser says quotes the prompt
-  }
-}
-
-function readPolicy(text: string | undefined): {readonly kind: 'policy'; readonly policy: Policy} | Problem {
-  try {
-    return {kind: 'policy', policy: parsePolicy(text ?? 'auto')};
-  } catch (error) {
-    return {...problemFrom(error), message: describeError(error), param: 'x-hearsay-policy'};
   }
 }
 

@@ -11,6 +11,12 @@ import {completion} from './read-completion.ts';
 import {errorFormFor} from './error-form.ts';
 import {controlRoutes} from './control-routes.ts';
 import type {JsonObject} from './json.ts';
+import {mayAdminister} from './identify.ts';
+import {journalRoutes} from './journal-routes.ts';
+import {keyRoutes} from './key-routes.ts';
+import type {KeyRing} from './key-ring.ts';
+import {operatorRoutes} from './operator-routes.ts';
+import {wildcard} from './wildcard.ts';
 import {findModel, listModels} from './list-models.ts';
 import {meshRoutes} from './mesh-routes.ts';
 import {Metrics} from './metrics.ts';
@@ -27,6 +33,8 @@ export interface RouteService extends RunService {
   /** The context of an engine that this node would start. */
   readonly contextTokens: number | undefined;
   readonly mesh?: MeshAdmin | undefined;
+  /** Undefined: this gateway has no keys of applications. */
+  readonly keyRing?: KeyRing | undefined;
 }
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
@@ -53,6 +61,7 @@ export function addRoutes(app: FastifyInstance, service: RouteService): void {
     ...adminRoutes(service),
     metricsRoute(metrics, service),
     ...meshRoutes(service),
+    ...ownerRoutes(service),
     frontPage(service),
   ];
   for (const [url, routesHere] of byPath(routes)) {
@@ -200,9 +209,23 @@ function allowedMethods(routes: readonly Route[]): string {
 
 /** Fastify finds the way; every answer is written here, so that all errors have their dialect's shape. */
 async function run(route: Route, request: FastifyRequest, reply: FastifyReply): Promise<void> {
-  const answer = await route.handle(request, reply);
+  const answer = isOutOfRights(route, request) ?? (await route.handle(request, reply));
   if (answer === undefined) reply.hijack();
   else finish(request, reply, answer);
+}
+
+/** What the owner of the node asks and says. */
+function ownerRoutes(service: RouteService): readonly Route[] {
+  const {cluster, keyRing} = service;
+  const keys = keyRing ? keyRoutes(keyRing, service) : [];
+  return [...journalRoutes(cluster), ...operatorRoutes(cluster, service), ...keys];
+}
+
+/** The admin API is the owner's; an application needs a key that says so. */
+function isOutOfRights({paths}: Route, {raw}: FastifyRequest): Problem | undefined {
+  if (paths[0]?.startsWith('/hearsay/') !== true || mayAdminister(raw)) return undefined;
+  const message = 'this key lacks a right that this request needs: admin';
+  return {kind: 'problem', status: 403, type: 'permission_error', code: 'forbidden', message};
 }
 
 function finish({raw}: FastifyRequest, reply: FastifyReply, answer: JsonObject | Problem): void {
@@ -223,11 +246,6 @@ function ready({cluster}: RouteService): JsonObject | Problem {
   const message = 'neither this node nor any that it reaches has a model that can be used';
   const headers = {'retry-after': '1'};
   return {kind: 'problem', status: 503, type: 'server_error', code: 'no_candidate', message, headers};
-}
-
-function wildcard({params}: FastifyRequest): string {
-  const text: unknown = typeof params === 'object' && params !== null && '*' in params ? params['*'] : '';
-  return typeof text === 'string' ? text : '';
 }
 
 function wrongMethod({method}: FastifyRequest, allowed: string): Problem {

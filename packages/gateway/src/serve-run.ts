@@ -5,6 +5,7 @@ import {resolveAlias} from './aliases.ts';
 import {attend, noteFailure} from './attend.ts';
 import type {RunService} from './attend.ts';
 import {consume, discard, readText, untilAborted} from './consume.ts';
+import {callerIn} from './identify.ts';
 import {applyPreset} from './ollama/apply-preset.ts';
 import type {Call, Immediate, Operation} from './operation.ts';
 import {isProblem, problemFrom, sendJson, sendProblem} from './problem.ts';
@@ -49,6 +50,7 @@ async function readCall(
     policy: policy === undefined ? undefined : textOfHeader(policy),
     traceparent: headerOf(request, 'traceparent'),
     contentType: contentTypeOf(request),
+    caller: callerIn(request),
   });
   if (call.kind !== 'call') return call;
   const preset = service.presets.find(call.request.model);

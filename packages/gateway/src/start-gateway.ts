@@ -8,7 +8,8 @@ import type {Clock, Cluster, Environment, MeshAdmin, StatusReport} from '@hearsa
 import {createApp} from './create-app.ts';
 import {errorFormFor} from './error-form.ts';
 import {isLoopback} from './front-door.ts';
-import {authoriseByKeys} from './keys.ts';
+import {identifyBy} from './identify.ts';
+import type {KeyRing} from './key-ring.ts';
 import {listenAlso} from './listen-also.ts';
 import {openPresets} from './ollama/presets.ts';
 import {problemFrom, sendProblem} from './problem.ts';
@@ -26,6 +27,8 @@ export interface GatewayConfig {
   readonly hostnames?: readonly string[];
   /** Every client must send one of them; none: everybody may come in. */
   readonly keys?: readonly string[];
+  /** Also programs of this machine need a key. */
+  readonly requireKey?: boolean;
   /** Allows a listener that other machines can reach although there are no keys. */
   readonly insecure?: boolean;
   /** Largest body of a request, as sent and as decoded; `bodyBytesMax` unless given, and never more. */
@@ -53,6 +56,8 @@ export interface GatewayDeps extends Environment {
   readonly status: () => StatusReport;
   /** Who may be in the mesh; without it, nobody can change that over HTTP. */
   readonly mesh?: MeshAdmin;
+  /** Keys of applications, beside those of the config. */
+  readonly keyRing?: KeyRing;
 }
 
 export interface Gateway extends AsyncDisposable {
@@ -78,12 +83,15 @@ const headMsMax = 60_000;
 export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Promise<Gateway> {
   const isLocal = isLoopback(config.host);
   const keys = (config.keys ?? []).filter(key => key !== '');
-  if (!isLocal && keys.length === 0 && config.insecure !== true) throw openToAll(config.host);
+  const {insecure = false, requireKey = false} = config;
+  const {keyRing: ring} = deps;
+  const hasKeys = keys.length > 0 || ring?.isEmpty() === false;
+  if (!isLocal && !hasKeys && !insecure) throw openToAll(config.host);
   const running = new Set<AbortController>();
   const bodyBytesMax = Math.min(config.bodyBytesMax ?? bodyBytesMaxAnywhere, bodyBytesMaxAnywhere);
   const app = createApp({
     random: deps.random,
-    authorise: authoriseByKeys(keys),
+    authorise: identifyBy({keys, ring, requireKey, insecure}),
     headMsMax: config.headMsMax ?? headMsMax,
     bodyBytesMax,
     tls: config.tls && (await readTls(config.tls)),
@@ -185,7 +193,8 @@ function openToAll(host: string): Fault {
   return new Fault(
     'BAD_CONFIG',
     `the gateway has no keys, so it does not listen on ${host}, where every machine could use it; ` +
-      `set gateway.keys, or use 127.0.0.1, or set gateway.insecure if you want just that`,
+      'make one with `hearsay key create NAME` while it listens on 127.0.0.1, or set gateway.keys, or' +
+      ` set gateway.insecure if you want just that`,
     {details: {host}},
   );
 }

@@ -1,0 +1,38 @@
+import type {Command, Option} from 'commander';
+import {changeNode, listPolicies, removePolicy, setPolicy} from './operator-commands.ts';
+import type {Query} from './query-commands.ts';
+
+const changes = [
+  ['drain', 'take no new requests; running ones end'],
+  ['undrain', 'take requests again after a drain'],
+  ['pause', 'the owner uses the machine: take no new requests and unload what is idle'],
+  ['resume', 'take requests again after a pause'],
+] as const;
+
+/** `hearsay drain`, `undrain`, `pause`, `resume` and `policy`. */
+export function addOperatorCommands(
+  program: Command,
+  host: Option,
+  queryFor: (command: Command) => Promise<Query>,
+): void {
+  for (const [name, about] of changes) {
+    const command = program.command(name).description(about).addOption(host);
+    command.action(async () => changeNode(name, await queryFor(command)));
+  }
+  const policy = program.command('policy').description('where requests of a model, workload or key may run');
+  const set = policy
+    .command('set')
+    .description('for requests that enter at this node, whatever they ask for themselves')
+    .argument('<subject>', 'a model, a workload, or key:NAME')
+    .argument('<parts...>', 'prefer=NODE[,NODE…], pin=NODE[,NODE…], exclude=NODE[,NODE…]')
+    .addOption(host);
+  set.action(async (subject: string, parts: string[]) => setPolicy(subject, parts, await queryFor(set)));
+  const list = policy
+    .command('ls')
+    .description('list them')
+    .addOption(host)
+    .option('--json', "the daemon's answer as JSON");
+  list.action(async () => listPolicies(await queryFor(list)));
+  const remove = policy.command('rm').description('take one away').argument('<subject>').addOption(host);
+  remove.action(async (subject: string) => removePolicy(subject, await queryFor(remove)));
+}

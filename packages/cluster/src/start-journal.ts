@@ -1,0 +1,245 @@
+import type {DatabaseSync} from 'node:sqlite';
+import {compactFacts, describeError, summarize} from '@hearsay/core';
+import type {Environment, Journal, JournaledRequest, JournalQuery, RequestEvent, RequestId} from '@hearsay/core';
+import type {RequestSummary} from '@hearsay/core';
+import {packEvent, packSummary, unpackEvent, unpackSummary} from './journal-format.ts';
+import {numberOf, openJournalFile} from './journal-file.ts';
+
+export interface JournalConfig {
+  readonly file: string;
+  /** How long a request is kept. */
+  readonly keepMs: number;
+  /** How large the file may become; the oldest requests go first. */
+  readonly sizeBytesMax: number;
+}
+
+/** What is noted is on disk after this long at the latest, even when the process is killed. */
+const flushAfterMs = 400;
+
+/** Events that wait to be written. More than a disk that stands still for seconds lets pile up; then the oldest go. */
+const waitingMax = 20_000;
+
+/** How long one transaction may take, for nothing else runs in this process meanwhile; then everybody has a turn. */
+const batchMsMax = 5;
+
+/** Events in one transaction: what is left is written a moment later. */
+const batchMax = 400;
+
+/** How often what is too old or too much is deleted. */
+const tidyEveryMs = 60_000;
+
+/** Requests that one tidying deletes for size, as a part of all: a few rounds and the file is small enough. */
+const tidyPart = 0.1;
+
+/** Most requests that one answer lists. */
+const listMax = 1000;
+
+interface Noted {
+  readonly request: RequestId;
+  readonly event: RequestEvent;
+  readonly wallMs: number;
+  readonly monotonicMs: number;
+}
+
+interface OpenRequest {
+  readonly startedMs: number;
+  readonly summary: RequestSummary;
+}
+
+/** What a batch changes, until it is on disk. */
+interface Written {
+  change: number;
+  /** Undefined: it has ended. */
+  readonly open: Map<RequestId, OpenRequest | undefined>;
+}
+
+/** Opens the journal of this node and keeps it. Requests that a killed daemon left open are closed as interrupted. */
+export function startJournal(config: JournalConfig, environment: Environment): Journal {
+  const file = openJournalFile(config.file, environment.clock.wallMs(), environment.log);
+  return new SqliteJournal(file, config, environment);
+}
+
+class SqliteJournal implements Journal {
+  readonly #file: DatabaseSync;
+  readonly #config: JournalConfig;
+  readonly #environment: Environment;
+  readonly #statements: ReturnType<typeof prepare>;
+  /** Requests that have not ended. */
+  readonly #open = new Map<RequestId, OpenRequest>();
+  #waiting: Noted[] = [];
+  #change: number;
+  #lost = 0;
+  #timer: Disposable | undefined;
+  #tidyTimer: Disposable;
+
+  constructor(file: DatabaseSync, config: JournalConfig, environment: Environment) {
+    this.#file = file;
+    this.#config = config;
+    this.#environment = environment;
+    this.#statements = prepare(file);
+    this.#change = numberOf(file, 'SELECT max(change) FROM requests');
+    this.#closeLeftOpen();
+    this.#tidyTimer = environment.clock.after(0, () => this.#tidy());
+  }
+
+  note(request: RequestId, event: RequestEvent): void {
+    const {clock} = this.#environment;
+    this.#waiting.push({request, event, wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs()});
+    if (this.#waiting.length > waitingMax) {
+      this.#waiting.shift();
+      this.#lost += 1;
+    }
+    this.#timer ??= clock.after(flushAfterMs, () => this.#flushSome());
+  }
+
+  requests({after, countMax}: JournalQuery): readonly RequestSummary[] {
+    this.#flushAll();
+    const count = Math.min(countMax, listMax);
+    const {newest, changed} = this.#statements;
+    const rows = after === undefined ? newest.all(count) : changed.all(after, count);
+    return rows.flatMap(({summary}) => unpackSummary(summary) ?? []);
+  }
+
+  find(id: string): JournaledRequest | undefined {
+    this.#flushAll();
+    if (!/^[0-9a-f]{4,24}$/u.test(id)) return undefined;
+    const [row, other] = this.#statements.byId.all(id, `${id}g`); // 'g' sorts after every hex digit
+    const summary = row && unpackSummary(row['summary']);
+    if (summary === undefined || other !== undefined) return undefined;
+    const rows = this.#statements.events.all(summary.id);
+    const events = rows.flatMap(({since_ms: sinceMs, event}) => {
+      const unpacked = unpackEvent(event);
+      return unpacked === undefined ? [] : [{sinceMs: Number(sinceMs), event: unpacked}];
+    });
+    return {summary, events};
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#tidyTimer[Symbol.dispose]();
+    this.#flushAll();
+    this.#timer?.[Symbol.dispose]();
+    this.#file.close();
+  }
+
+  #flushAll(): void {
+    while (this.#waiting.length > 0 && this.#writeBatch());
+  }
+
+  /** One batch, and the rest after everything else had its turn. */
+  #flushSome(): void {
+    this.#timer = undefined;
+    const {clock, log} = this.#environment;
+    const written = this.#writeBatch();
+    if (this.#lost > 0) log('warn', 'the journal could not keep up and has lost events', {lost: this.#lost});
+    this.#lost = 0;
+    if (this.#waiting.length > 0) this.#timer = clock.after(written ? 0 : flushAfterMs, () => this.#flushSome());
+  }
+
+  /** False when the disk did not take it; the events then wait for the next time. */
+  #writeBatch(): boolean {
+    const {clock} = this.#environment;
+    const written: Written = {change: this.#change, open: new Map()};
+    const endMs = clock.monotonicMs() + batchMsMax;
+    let count = 0;
+    try {
+      this.#file.exec('BEGIN IMMEDIATE');
+      for (const noted of this.#waiting.slice(0, batchMax)) {
+        this.#write(noted, written);
+        count += 1;
+        if (clock.monotonicMs() > endMs) break;
+      }
+      this.#file.exec('COMMIT');
+    } catch (error) {
+      this.#environment.log('error', 'the journal cannot be written; trying again', {error: describeError(error)});
+      if (this.#file.isTransaction) this.#file.exec('ROLLBACK');
+      return false;
+    }
+    this.#waiting = this.#waiting.slice(count);
+    this.#change = written.change;
+    for (const [request, open] of written.open) {
+      if (open) this.#open.set(request, open);
+      else this.#open.delete(request);
+    }
+    return true;
+  }
+
+  /** What follows from it is only taken over when the whole batch is on disk. */
+  #write({request, event, wallMs, monotonicMs}: Noted, written: Written): void {
+    const known = written.open.has(request) ? written.open.get(request) : this.#open.get(request);
+    const startedMs = event.kind === 'arrived' ? monotonicMs : (known?.startedMs ?? monotonicMs);
+    const sinceMs = Math.max(0, monotonicMs - startedMs);
+    const kept = event.kind === 'decided' ? {...event, facts: compactFacts(event.facts)} : event;
+    this.#statements.addEvent.run(request, sinceMs, packEvent(kept));
+    const change = written.change + 1;
+    const summary = summarize(known?.summary, request, event, {wallMs, sinceMs, change});
+    if (summary === undefined) return;
+    written.change = change;
+    written.open.set(request, summary.outcome === undefined ? {startedMs, summary} : undefined);
+    const packed = packSummary(summary);
+    this.#statements.putRequest.run(request, summary.atMs, change, summary.outcome ?? null, packed);
+  }
+
+  #closeLeftOpen(): void {
+    for (const row of this.#statements.leftOpen.all()) {
+      const summary = unpackSummary(row['summary']);
+      if (summary === undefined) continue;
+      const wallMs = this.#environment.clock.wallMs();
+      this.#open.set(summary.id, {startedMs: this.#environment.clock.monotonicMs(), summary});
+      const message = 'the daemon ended while it ran';
+      const event: RequestEvent = {
+        kind: 'ended',
+        outcome: 'interrupted',
+        code: 'INTERRUPTED',
+        message,
+        usage: undefined,
+      };
+      this.#waiting.push({request: summary.id, event, wallMs, monotonicMs: this.#environment.clock.monotonicMs()});
+    }
+    this.#flushAll();
+  }
+
+  #tidy(): void {
+    const {clock, log} = this.#environment;
+    try {
+      this.#deleteBefore(clock.wallMs() - this.#config.keepMs);
+      if (this.#usedBytes() > this.#config.sizeBytesMax) this.#deleteOldest();
+      this.#file.exec('PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(PASSIVE);');
+    } catch (error) {
+      log('warn', 'the journal could not be tidied; trying again', {error: describeError(error)});
+    }
+    this.#tidyTimer = clock.after(tidyEveryMs, () => this.#tidy());
+  }
+
+  #deleteOldest(): void {
+    const {file, limits} = {file: this.#file, limits: this.#config.sizeBytesMax};
+    while (this.#usedBytes() > limits) {
+      const part = Math.ceil(numberOf(file, 'SELECT count(*) FROM requests') * tidyPart);
+      if (part === 0) return;
+      this.#deleteBefore(numberOf(file, `SELECT at_ms FROM requests ORDER BY at_ms LIMIT 1 OFFSET ${part - 1}`) + 1);
+    }
+  }
+
+  #deleteBefore(atMs: number): void {
+    this.#statements.deleteEvents.run(atMs);
+    this.#statements.deleteRequests.run(atMs);
+  }
+
+  #usedBytes(): number {
+    const pages = numberOf(this.#file, 'PRAGMA page_count') - numberOf(this.#file, 'PRAGMA freelist_count');
+    return pages * numberOf(this.#file, 'PRAGMA page_size');
+  }
+}
+
+function prepare(file: DatabaseSync) {
+  return {
+    addEvent: file.prepare('INSERT INTO events (request, since_ms, event) VALUES (?, ?, ?)'),
+    putRequest: file.prepare('INSERT OR REPLACE INTO requests VALUES (?, ?, ?, ?, ?)'),
+    newest: file.prepare('SELECT summary FROM requests ORDER BY at_ms DESC, change DESC LIMIT ?'),
+    changed: file.prepare('SELECT summary FROM requests WHERE change > ? ORDER BY change LIMIT ?'),
+    byId: file.prepare('SELECT summary FROM requests WHERE id >= ? AND id < ? LIMIT 2'),
+    events: file.prepare('SELECT since_ms, event FROM events WHERE request = ? ORDER BY number'),
+    leftOpen: file.prepare('SELECT summary FROM requests WHERE outcome IS NULL'),
+    deleteEvents: file.prepare('DELETE FROM events WHERE request IN (SELECT id FROM requests WHERE at_ms < ?)'),
+    deleteRequests: file.prepare('DELETE FROM requests WHERE at_ms < ?'),
+  };
+}

@@ -1,0 +1,22 @@
+import test from 'ava';
+import {node} from '../../../test/support/builders.ts';
+import {decisionFacts} from '../../../test/support/journal-events.ts';
+import {compactFacts, decide} from './decide.ts';
+
+test('S97: the facts that are kept are fewer, and decide the same', t => {
+  const facts = decisionFacts('r');
+  const compact = compactFacts(facts);
+  t.deepEqual(decide(compact), decide(facts));
+  t.deepEqual(
+    compact.self.models.map(({names}) => names[0]),
+    ['m'],
+  );
+  t.is(compact.nodes.get(node('B'))?.inventory?.models.length, 1);
+  t.is(compact.nodes.get(node('B'))?.signed.payload.length, 0);
+});
+
+test('a node in quarantine is asked when nobody else is left', t => {
+  const facts = decisionFacts('r');
+  const [first] = decide({...facts, question: {...facts.question, tried: new Set([node('A'), node('B')])}});
+  t.like(first, {node: node('C'), place: 0});
+});

@@ -1,0 +1,148 @@
+import test from 'ava';
+import {digest, node} from '../../../test/support/builders.ts';
+import {Fault} from './fault.ts';
+import {changeOperator, idleOperator} from './operator.ts';
+import {planRequest} from './plan-request.ts';
+import type {Plan, PlanInputs} from './plan-request.ts';
+import {formatPolicy, parsePolicy} from './policy.ts';
+import type {HeldModel, Workload} from './workload.ts';
+import type {Caller, Rights} from './caller.ts';
+
+function held(name: string, letter: string, nodes: readonly string[], changes: Partial<HeldModel> = {}): HeldModel {
+  return {
+    digest: digest(letter),
+    names: [name],
+    demo: false,
+    local: false,
+    holders: nodes.length,
+    nodes: nodes.map(each => ({id: node(each), name: each, local: false})),
+    quant: 'Q8_0',
+    capabilities: ['chat', 'completion'],
+    contextMax: 8192,
+    ...changes,
+  };
+}
+
+const summarise: Workload = {
+  name: 'summarise',
+  models: ['qwen', 'llama*'],
+  quants: [],
+  needs: ['chat'],
+  contextMin: 0,
+  policy: parsePolicy('prefer=B'),
+  parameters: {temperature: 0.2},
+  keys: undefined,
+  exact: true,
+};
+
+const noRights: Rights = {models: undefined, workloads: undefined, nodes: undefined, policies: undefined};
+const caller = (rights: Partial<Rights>): Caller => ({
+  name: 'notes',
+  rights: {...noRights, ...rights},
+  policy: undefined,
+});
+
+function plan(asked: string, changes: Partial<PlanInputs> = {}): Plan {
+  const result = planRequest({
+    asked,
+    needs: [],
+    wish: undefined,
+    caller: undefined,
+    models: [
+      held('llama-big', 'a', ['A']),
+      held('qwen', 'b', ['A', 'B']),
+      held('twin', 'c', ['A']),
+      held('twin', 'd', ['B', 'C']),
+    ],
+    workloads: [summarise],
+    operator: idleOperator,
+    policy: undefined,
+    ...changes,
+  });
+  if (result.kind !== 'plan') throw new Error(`no plan: ${result.kind}`);
+  return result;
+}
+
+const policyOf = ({policy, policyFrom}: Plan): string => `${policyFrom}: ${formatPolicy(policy)}`;
+
+test('S62, S64, S66: a workload stands for every accepted model, best first, with its policy', t => {
+  const planned = plan('Summarise');
+  t.like(planned, {name: 'summarise', digests: [digest('b'), digest('a')], needs: ['chat'], exact: true});
+  t.is(policyOf(planned), 'workload: prefer=B');
+  t.deepEqual(planned.parameters, {temperature: 0.2});
+});
+
+test('S64: what a workload needs limits its artifacts: quant, context and capabilities', t => {
+  const wants = (changes: Partial<Workload>) =>
+    planRequest({...inputs, workloads: [{...summarise, models: ['*'], ...changes}]});
+  const inputs: PlanInputs = {
+    asked: 'summarise',
+    needs: [],
+    wish: undefined,
+    caller: undefined,
+    models: [
+      held('small', 'a', ['A'], {quant: 'Q4_K_M', contextMax: 4096}),
+      held('eyes', 'b', ['A'], {capabilities: ['chat', 'vision']}),
+    ],
+    workloads: [],
+    operator: idleOperator,
+    policy: undefined,
+  };
+  t.like(wants({quants: ['q4_k_m']}), {digests: [digest('a')]});
+  t.like(wants({contextMin: 8000}), {digests: [digest('b')]});
+  t.like(wants({needs: ['vision']}), {digests: [digest('b')]});
+  t.like(wants({quants: ['F32']}), {kind: 'unaccepted', accepted: ['*']});
+});
+
+test('model@node is the model as that node has it, pinned there', t => {
+  const planned = plan('twin@A');
+  t.is(policyOf(planned), 'name: pin=A');
+  t.deepEqual(planned.digests, [digest('c')]);
+  t.deepEqual(plan('twin@C').digests, [digest('d')]);
+  t.is(policyOf(plan('qwen@nowhere')), 'name: pin=nowhere');
+});
+
+test('S94: the same name under another policy: header, then name, then key, then config', t => {
+  const all = {
+    wish: {from: 'header', policy: parsePolicy('pin=H')},
+    caller: {...caller({}), policy: parsePolicy('pin=K')},
+    policy: parsePolicy('pin=D'),
+  } as const;
+  t.is(policyOf(plan('qwen@N', all)), 'header: pin=H');
+  t.is(policyOf(plan('qwen@N', {...all, wish: undefined})), 'name: pin=N');
+  t.is(policyOf(plan('qwen', {...all, wish: undefined})), 'key: pin=K');
+  t.is(policyOf(plan('qwen', {policy: all.policy})), 'config: pin=D');
+  t.is(policyOf(plan('summarise', {...all, wish: undefined})), 'workload: prefer=B');
+  t.is(policyOf(plan('qwen')), 'default: auto');
+});
+
+test('S95: what the owner has set for a model wins over the request', t => {
+  const rule = {subject: 'qwen', policy: parsePolicy('pin=spark')};
+  const operator = changeOperator(idleOperator, {kind: 'set rule', rule});
+  t.is(policyOf(plan('qwen@B', {operator})), 'operator: pin=spark');
+  t.is(policyOf(plan('llama-big', {operator})), 'default: auto');
+});
+
+const wrongs: readonly (readonly [string, Partial<Rights>, RegExp, Partial<PlanInputs>])[] = [
+  ['qwen', {models: ['llama*']}, /the model qwen/u, {}],
+  ['summarise', {workloads: []}, /the workload summarise/u, {}],
+  ['qwen@B', {policies: ['auto', 'prefer']}, /the policy pin/u, {}],
+  ['qwen', {policies: ['auto']}, /the policy pin/u, {wish: {from: 'provider', policy: parsePolicy('pin=B')}}],
+];
+for (const [asked, rights, message, changes] of wrongs) {
+  test(`S67: a key without a right for ${asked} is told which: ${message.source}`, t => {
+    const error = t.throws(() => plan(asked, {caller: caller(rights), ...changes}), {instanceOf: Fault, message});
+    t.is(error instanceof Fault ? error.code : '', 'FORBIDDEN');
+  });
+}
+
+test('a key with the right is let through, and the policy of a workload needs no right', t => {
+  t.is(plan('llama-big', {caller: caller({models: ['llama*']})}).name, 'llama-big');
+  t.is(policyOf(plan('summarise', {caller: caller({policies: ['auto']})})), 'workload: prefer=B');
+});
+
+test('a workload that is only for certain keys is for nobody else', t => {
+  const workloads = [{...summarise, keys: ['notes']}];
+  t.is(plan('summarise', {workloads, caller: caller({})}).name, 'summarise');
+  t.throws(() => plan('summarise', {workloads}), {instanceOf: Fault, message: /only for certain keys/u});
+});

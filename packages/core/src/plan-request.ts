@@ -1,0 +1,121 @@
+import {allows, lacksRight} from './caller.ts';
+import type {Caller} from './caller.ts';
+import {isNamed} from './candidates.ts';
+import {Fault} from './fault.ts';
+import type {Digest} from './ids.ts';
+import {isKnownNodeText} from './limits.ts';
+import type {Capability} from './model.ts';
+import {rulesFor} from './operator.ts';
+import type {OperatorState} from './operator.ts';
+import {automatic, choosePolicy} from './policy.ts';
+import type {Policy, PolicySource, PolicyWish} from './policy.ts';
+import {resolveModel} from './resolve-model.ts';
+import type {Resolution} from './resolve-model.ts';
+import {acceptedDigests} from './workload.ts';
+import type {HeldModel, Workload} from './workload.ts';
+
+/** What a client asks for, and everything at this node that bears on it. */
+export interface PlanInputs {
+  /** The name as asked; empty: none. */
+  readonly asked: string;
+  readonly needs: readonly Capability[];
+  /** What the request itself says: a header, or the `provider` object of its body. */
+  readonly wish: PolicyWish | undefined;
+  readonly caller: Caller | undefined;
+  readonly models: readonly HeldModel[];
+  readonly workloads: readonly Workload[];
+  readonly operator: OperatorState;
+  /** The config's default. */
+  readonly policy: Policy | undefined;
+}
+
+/** What will be looked for. */
+export interface Plan {
+  readonly kind: 'plan';
+  /** The model's canonical name, or that of the workload. */
+  readonly name: string;
+  /** Accepted models, best first. */
+  readonly digests: readonly Digest[];
+  readonly needs: readonly Capability[];
+  readonly policy: Policy;
+  readonly policyFrom: PolicySource;
+  readonly parameters: Workload['parameters'];
+  readonly exact: boolean;
+}
+
+export type PlanResult =
+  | Plan
+  | Exclude<Resolution, {readonly kind: 'found'}>
+  /** Nobody has a model that the workload accepts. */
+  | {readonly kind: 'unaccepted'; readonly name: string; readonly accepted: readonly string[]};
+
+/**
+ * Pure: from what was asked to the models that may run it and the policy that holds. Throws FORBIDDEN when the key of
+ * the application lacks a right, and says which.
+ */
+export function planRequest(inputs: PlanInputs): PlanResult {
+  const workload = inputs.workloads.find(({name}) => name.toLowerCase() === inputs.asked.trim().toLowerCase());
+  return workload ? planWorkload(workload, inputs) : planModel(inputs);
+}
+
+function planWorkload(workload: Workload, inputs: PlanInputs): PlanResult {
+  const {caller, models, needs, wish} = inputs;
+  const {name, parameters, exact} = workload;
+  if (caller && !allows(caller.rights.workloads, [name])) throw lacksRight(caller, `the workload ${name}`);
+  if (workload.keys && !(caller && allows(workload.keys, [caller.name]))) {
+    throw new Fault('FORBIDDEN', `the workload ${name} is only for certain keys`, {details: {retryable: false}});
+  }
+  const digests = acceptedDigests(workload, models);
+  if (digests.length === 0) return {kind: 'unaccepted', name, accepted: workload.models};
+  const {policy, from} = choose(inputs, [name], [wish, wishOf('workload', workload.policy)]);
+  const allNeeds = [...new Set([...needs, ...workload.needs])];
+  return {kind: 'plan', name, digests, needs: allNeeds, policy, policyFrom: from, parameters, exact};
+}
+
+function planModel(inputs: PlanInputs): PlanResult {
+  const {asked, caller, models, needs, wish} = inputs;
+  const {resolution, pinned} = resolveAsked(asked, models);
+  if (resolution.kind !== 'found') return resolution;
+  const {digests, name} = resolution;
+  const found = models.find(({digest}) => digests.includes(digest));
+  const names = [...new Set([name, asked, ...(found?.names ?? [])])];
+  if (caller && !allows(caller.rights.models, names)) throw lacksRight(caller, `the model ${name}`);
+  const byName: PolicyWish | undefined = pinned && {from: 'name', policy: pinned};
+  const {policy, from} = choose(inputs, names, [wish, byName]);
+  return {kind: 'plan', name, digests, needs, policy, policyFrom: from, parameters: {}, exact: true};
+}
+
+/** All wishes together; what the request asks for by itself must be among the rights of its key. */
+function choose(
+  {caller, operator, policy}: PlanInputs,
+  names: readonly string[],
+  own: readonly (PolicyWish | undefined)[],
+): PolicyWish {
+  const asked = own.find(wish => wish !== undefined && wish.from !== 'workload');
+  const kind = asked?.policy.placement.kind;
+  if (caller && kind !== undefined && kind !== 'auto' && !allows(caller.rights.policies, [kind])) {
+    throw lacksRight(caller, `the policy ${kind}`);
+  }
+  const rules = rulesFor(operator, names, caller?.name);
+  return choosePolicy([...rules, ...own, wishOf('key', caller?.policy), wishOf('config', policy)]);
+}
+
+/** A name as it is; else `model@node`, which is the model as that node has it, pinned there. */
+function resolveAsked(
+  asked: string,
+  models: readonly HeldModel[],
+): {readonly resolution: Resolution; readonly pinned: Policy | undefined} {
+  const whole = resolveModel(asked, models);
+  const at = asked.lastIndexOf('@');
+  const node = asked.slice(at + 1).trim();
+  if (whole.kind === 'found' || at < 1 || !isKnownNodeText(node)) return {resolution: whole, pinned: undefined};
+  const there = models.filter(({nodes}) => nodes.some(({id, name, local}) => isNamed({node: id, name}, node, local)));
+  const name = asked.slice(0, at);
+  const held = resolveModel(name, there);
+  const resolution = held.kind === 'found' ? held : resolveModel(name, models);
+  return {resolution, pinned: {...automatic, placement: {kind: 'pin', nodes: [node]}}};
+}
+
+function wishOf(from: PolicySource, policy: Policy | undefined): PolicyWish | undefined {
+  return policy && {from, policy};
+}

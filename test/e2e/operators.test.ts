@@ -1,0 +1,114 @@
+import {randomUUID} from 'node:crypto';
+import test from 'ava';
+import {chat, chatText, collect, counted} from '../support/chat.ts';
+import {startDaemon} from '../support/daemon.ts';
+import type {Daemon} from '../support/daemon.ts';
+import {modelFolder} from '../support/models.ts';
+import {engines, models, status} from '../support/reports.ts';
+import {until} from '../support/until.ts';
+
+const variables = {HEARSAY_THREADS: '1'};
+const model = 'tiny-count-F16';
+
+/** Two nodes, `one` and `two`, that both store the model and know it of each other. */
+async function startPair(t: Parameters<typeof startDaemon>[0]): Promise<readonly [Daemon, Daemon]> {
+  const mesh = `test-${randomUUID().slice(0, 8)}`;
+  const folder = await modelFolder(t, `${model}.gguf`, 'tiny-deep-F16.gguf');
+  const options = {mesh, models: [folder], variables};
+  const [one, two] = await Promise.all([
+    startDaemon(t, {...options, name: 'one'}),
+    startDaemon(t, {...options, name: 'two'}),
+  ]);
+  for (const {url} of [one, two]) {
+    await until('both know both', async () =>
+      (await models(url)).every(({nodes, hashed}) => nodes.length === 2 && hashed === undefined),
+    );
+  }
+  return [one, two];
+}
+
+const ranAt = async (url: string, body: object = {}, headers: Readonly<Record<string, string>> = {}) => {
+  const response = await fetch(`${url}/v1/chat/completions`, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify({model, max_tokens: 2, messages: [{role: 'user', content: 'count'}], ...body}),
+  });
+  const text = await response.text();
+  return response.status === 200 ? response.headers.get('x-hearsay-node') : `${response.status} ${text}`;
+};
+
+test.serial('S95: a node that drains gives new requests to the other, ends those it has, and stays so', async t => {
+  const [one, two] = await startPair(t);
+  const running = await chat(one.url, {model: 'tiny-deep-F16', max_tokens: 40, ignore_eos: true}, undefined);
+  await running.events.next();
+  const runs = running.headers.get('x-hearsay-node') === 'one' ? one : two;
+  const other = runs === one ? two : one;
+
+  const drained = await runs.cli('drain');
+  t.is(drained.code, 0, drained.stderr);
+  t.is(await ranAt(runs.url), other.name);
+  t.is(await ranAt(other.url), other.name);
+  const rest = await collect(running.events);
+  t.true(rest.done, 'the running answer came to its end');
+
+  t.regex((await runs.cli('status')).stdout, /^state: +draining .*hearsay undrain/mu);
+  await until('the other node sees it', async () => /draining/u.test((await other.cli('nodes')).stdout));
+  t.regex((await runs.cli('ps')).stderr, new RegExp(`^${runs.name}: draining`, 'mu'));
+  t.regex((await runs.cli('route', model)).stdout, new RegExp(`${runs.name} \\(this node\\): it is draining`, 'u'));
+
+  t.is(await runs.stop(), 0);
+  const again = await startDaemon(t, {name: runs.name, dataFolder: runs.dataFolder, variables});
+  t.is((await status(again.url)).state, 'draining', 'after a restart too');
+  await again.cli('undrain');
+  t.is((await status(again.url)).state, 'serving');
+});
+
+test.serial('a node whose owner uses it takes nothing and gives its memory back at once', async t => {
+  const folder = await modelFolder(t, `${model}.gguf`);
+  const daemon = await startDaemon(t, {name: 'one', models: [folder], variables});
+  t.is(await ranAt(daemon.url), 'one');
+  t.is((await engines(daemon.url)).length, 1);
+  await daemon.cli('pause');
+  await until('the model is unloaded', async () => (await engines(daemon.url)).length === 0);
+  t.regex(String(await ranAt(daemon.url)), /^503 .*one: paused/u);
+  await daemon.cli('resume');
+  t.is(await ranAt(daemon.url), 'one');
+});
+
+test.serial('S91, S93, S94, S95: the same request under every form of policy', async t => {
+  const [one, two] = await startPair(t);
+  for (const name of ['one', 'two']) {
+    t.is(await ranAt(one.url, {}, {'x-hearsay-policy': `pin=${name}`}), name, 'header');
+    t.is(await ranAt(one.url, {provider: {only: [name]}}), name, 'provider object');
+    t.is(await ranAt(one.url, {model: `${model}@${name}`}), name, 'name');
+    const other = name === 'one' ? 'two' : 'one';
+    t.is(await ranAt(one.url, {provider: {ignore: [other]}}), name, 'excluded');
+    t.is(
+      await ranAt(one.url, {model: `${model}@${other}`}, {'x-hearsay-policy': `prefer=${name}`}),
+      name,
+      'header first',
+    );
+  }
+  t.regex(
+    String(await ranAt(one.url, {model: `${model}@three`})),
+    /^503 .*pinned to three, and it cannot run this now/u,
+  );
+  const missed = await fetch(`${one.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: {'x-hearsay-policy': 'prefer=three'},
+    body: JSON.stringify({model, max_tokens: 2, messages: []}),
+  });
+  t.regex(missed.headers.get('x-hearsay-reason') ?? '', /^preference not met/u, 'S92');
+  await missed.text();
+
+  t.is((await one.cli('policy', 'set', model, 'pin=two')).code, 0);
+  t.is(await ranAt(one.url, {}, {'x-hearsay-policy': 'pin=one'}), 'two', 'the owner wins');
+  t.is(await ranAt(two.url, {}, {'x-hearsay-policy': 'pin=one'}), 'one', 'at this node only');
+  t.regex((await one.cli('policy', 'ls')).stdout, new RegExp(`^FOR +POLICY\n${model.toLowerCase()} +pin=two\n$`, 'u'));
+  t.regex((await one.cli('requests')).stdout, /two +1 .* finished/u);
+  t.is((await one.cli('policy', 'rm', model)).code, 0);
+  t.is(await ranAt(one.url, {}, {'x-hearsay-policy': 'pin=one'}), 'one');
+  t.is((await one.cli('policy', 'rm', model)).code, 3);
+  t.is((await one.cli('policy', 'set', model, 'fast')).code, 2);
+  t.is((await chatText(one.url, {model, max_tokens: 3})).text, counted(3));
+});
