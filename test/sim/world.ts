@@ -118,7 +118,17 @@ class World {
     const mesh = this.#watched(this.#network.mesh(name));
     const engines = new SimEngines(name, this.#clock, this.#runs);
     const models = storeOf(this.#holdings.get(name) ?? []);
-    const config = {nodeName: name, version: '0.0.0', boot};
+    const config = {
+      nodeName: name,
+      version: '0.0.0',
+      boot,
+      spread: 'auto' as const,
+      affinityKey: 'world',
+      experienceFile: undefined,
+      contextMax: 8192,
+      firstByteMsMin: 20_000,
+      firstByteMsMax: 600_000,
+    };
     const cluster = await joinCluster(config, {...this.#environment, mesh, engines, models});
     this.#nodes.set(name, {name, mesh, cluster, engines});
   }

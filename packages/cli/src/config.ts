@@ -1,5 +1,5 @@
 import {isAbsolute, join, resolve} from 'node:path';
-import type {LogLevel, MeshRole} from '@hearsay/core';
+import type {LogLevel, MeshRole, Spread} from '@hearsay/core';
 import {Fault} from '@hearsay/core';
 import type {StorePlace} from '@hearsay/models';
 import {defaultGatewayPort, defaultMeshPort, ollamaPort} from './addresses.ts';
@@ -40,6 +40,11 @@ export interface Config {
     readonly relay: boolean;
     readonly announce: readonly string[];
     readonly role: MeshRole;
+  };
+  readonly routing: {
+    readonly spread: Spread;
+    readonly firstByteMsMin: number;
+    readonly firstByteMsMax: number;
   };
   readonly models: {
     readonly folders: readonly string[];
@@ -158,6 +163,11 @@ export function toConfig(sources: readonly SettingsSource[], surroundings: Surro
       relay: settings['mesh.relay'] ?? false,
       announce: settings['mesh.announce'] ?? [],
       role: settings['mesh.role'] ?? 'both',
+    },
+    routing: {
+      spread: settings['routing.spread'] ?? 'auto',
+      firstByteMsMin: settings['routing.first_byte_min'] ?? 20_000,
+      firstByteMsMax: settings['routing.first_byte_max'] ?? 10 * 60_000,
     },
     models: {
       folders: settings['models.folders'] ?? [],

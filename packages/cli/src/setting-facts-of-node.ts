@@ -3,7 +3,7 @@ import type {SettingKey} from './settings.ts';
 
 /** Of this node, its gateway and its mesh. */
 export const nodeFacts: Readonly<
-  Record<Exclude<SettingKey, `${'models' | 'engine' | 'engines'}.${string}`>, SettingFacts>
+  Record<Exclude<SettingKey, `${'models' | 'engine' | 'engines' | 'routing'}.${string}`>, SettingFacts>
 > = {
   name: {
     variable: 'HEARSAY_NAME',

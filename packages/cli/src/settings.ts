@@ -1,5 +1,5 @@
 import {z} from 'zod';
-import type {LogLevel, MeshRole} from '@hearsay/core';
+import type {LogLevel, MeshRole, Spread} from '@hearsay/core';
 import {bodyBytesMax} from '@hearsay/core';
 import {byteCount, duration, list, name, pairs, path, stores, wholeNumber, yesOrNo} from './setting-kinds.ts';
 import {externalServers} from './external-servers.ts';
@@ -30,6 +30,9 @@ const schemas = {
   'mesh.relay': yesOrNo(),
   'mesh.announce': list('a list of addresses'),
   'mesh.role': z.enum(['both', 'use', 'serve'], {error: 'both, use or serve'}),
+  'routing.spread': z.enum(['auto', 'off'], {error: 'auto or off'}),
+  'routing.first_byte_min': duration(),
+  'routing.first_byte_max': duration(),
   'models.folders': list('a list of folders'),
   'models.stores': stores(),
   'models.demo': yesOrNo(),
@@ -69,6 +72,9 @@ export interface Settings {
   readonly 'mesh.relay'?: boolean | undefined;
   readonly 'mesh.announce'?: readonly string[] | undefined;
   readonly 'mesh.role'?: MeshRole | undefined;
+  readonly 'routing.spread'?: Spread | undefined;
+  readonly 'routing.first_byte_min'?: number | undefined;
+  readonly 'routing.first_byte_max'?: number | undefined;
   readonly 'models.folders'?: readonly string[] | undefined;
   readonly 'models.stores'?: readonly string[] | undefined;
   readonly 'models.demo'?: boolean | undefined;

@@ -1,6 +1,18 @@
-import {asFault, describeError, Fault} from '@hearsay/core';
-import type {Busy, ClientRequest, Digest, Lease, NodeId, Ranked, Refusal, Worker, WorkRequest} from '@hearsay/core';
-import type {WorkResponse} from '@hearsay/core';
+import {asFault, describeError, Fault, firstByteBudgetMs} from '@hearsay/core';
+import type {
+  Busy,
+  ClientRequest,
+  Clock,
+  Digest,
+  Lease,
+  NodeId,
+  Ranked,
+  Refusal,
+  Worker,
+  WorkRequest,
+} from '@hearsay/core';
+import type {PatienceLimits, WorkResponse} from '@hearsay/core';
+import {unlessStalled, watchFirstByte} from './first-byte-watch.ts';
 import {LeasedBody} from './leased-body.ts';
 import {tooLargeEverywhere} from './too-large.ts';
 
@@ -13,15 +25,26 @@ const attemptsMax = 10;
 /** Error bodies are small; a longer one is cut. */
 const errorBodyBytesMax = 64 * 1024;
 
+/** Nodes that have answered a request already, with something other than yes. */
+export interface Answered {
+  readonly tried: ReadonlySet<NodeId>;
+  readonly busy: ReadonlySet<NodeId>;
+}
+
 /** What a request needs of its node while it looks for a slot. */
 export interface DispatchDeps {
-  /** Every node, best first; those in `tried` are excluded. */
-  readonly rank: (request: ClientRequest, digests: readonly Digest[], tried: ReadonlySet<NodeId>) => readonly Ranked[];
+  /** Every node, best first; those that have answered are excluded. */
+  readonly rank: (request: ClientRequest, digests: readonly Digest[], answered: Answered) => readonly Ranked[];
   readonly worker: (node: NodeId) => Worker;
+  /** Tells the worker what its engine will have read; undefined when nobody has counted. */
+  readonly prefix?: readonly number[] | undefined;
   /** A fresh record came with an answer. */
   readonly heard: (record: Busy['record']) => void;
-  readonly failed: (node: NodeId) => void;
+  /** Leave it alone for a while, at least for so long. */
+  readonly failed: (node: NodeId, forMs?: number) => void;
   readonly succeeded: (node: NodeId) => void;
+  readonly clock: Clock;
+  readonly patience: PatienceLimits;
 }
 
 /** A lease whose first bytes have arrived. */
@@ -68,6 +91,8 @@ class Search {
   /** Nodes that answered busy, with the wait they told. */
   readonly #busy = new Map<NodeId, {readonly node: Ranked; readonly retryAfterMs: number}>();
   #attempt = 0;
+  /** The prompt was too long for this one, so only larger contexts are worth asking. */
+  #tooShort: Ranked | undefined;
   #firstFault: Fault | undefined;
 
   constructor(request: ClientRequest, digests: readonly Digest[], deps: DispatchDeps, signal: AbortSignal) {
@@ -81,9 +106,9 @@ class Search {
   async take(): Promise<Taken> {
     for (;;) {
       this.#signal.throwIfAborted();
-      const excluded = new Set([...this.#tried.keys(), ...this.#busy.keys()]);
-      const ranked = this.#deps.rank(this.#request, this.#digests, excluded);
-      const [best] = ranked;
+      const answered = {tried: new Set(this.#tried.keys()), busy: new Set(this.#busy.keys())};
+      const ranked = this.#deps.rank(this.#request, this.#digests, answered);
+      const best = this.#tooShort ? ranked.find(hasMoreContextThan(this.#tooShort)) : ranked[0];
       const free = best?.place === undefined || this.#busy.size >= busyOffersMax ? undefined : best;
       const node = free ?? this.#shortestWait();
       if (!node || this.#attempt >= attemptsMax) throw this.#giveUp(ranked);
@@ -95,10 +120,17 @@ class Search {
   /** Runs it and waits for the first bytes. Undefined: it broke before any, so another node may take it. */
   async start({node, lease, attempt}: Taken): Promise<Started | undefined> {
     const body = new LeasedBody(lease, node.name, this.#signal);
+    const budgetMs = firstByteBudgetMs(node.cost, this.#deps.patience);
+    const hasOther = (): boolean => this.#others(node).length > 0;
+    using watch = watchFirstByte({clock: this.#deps.clock, budgetMs, nodeName: node.name, hasOther});
+    const {stalled} = watch;
     try {
-      const response = await lease.run(this.#request.body, this.#signal);
-      await body.begin(response);
-      const failure = await this.#failureIn(response, body);
+      const run = lease.run(this.#request.body, AbortSignal.any([this.#signal, stalled]));
+      const response = await unlessStalled(run, stalled);
+      await unlessStalled(body.begin(response), stalled);
+      watch[Symbol.dispose]();
+      const failure = await this.#failureIn(response, body, node);
+      if (failure?.code === 'BAD_REQUEST') this.#tooShort = node;
       if (failure === undefined) {
         this.#deps.succeeded(node.node);
         body.onRecord = record => this.#deps.heard(record);
@@ -106,13 +138,15 @@ class Search {
       }
       this.#note(node, failure);
     } catch (error) {
-      await body.return();
       this.#signal.throwIfAborted();
-      const fault = asFault(error, 'PEER_FAILED');
-      if (fault.code === 'PEER_FAILED') this.#deps.failed(node.node);
+      const fault = asFault(stalled.aborted ? stalled.reason : error, 'PEER_FAILED');
+      if (fault.code === 'PEER_FAILED') this.#deps.failed(node.node, stalled.aborted ? budgetMs : undefined);
       this.#note(node, fault);
     }
-    await body.return();
+    const ended = body.return();
+    // One that does not answer may not end either, and nobody should wait for that.
+    if (!stalled.aborted) await ended;
+    else ended.catch(() => undefined);
     return undefined;
   }
 
@@ -157,10 +191,11 @@ class Search {
       deadlineMs: undefined,
       bodyBytes: body.length,
       contentType,
-      waitEstimateMs: node.waitMs,
+      waitEstimateMs: expectedWaitMs(node),
       force,
       traceparent,
       ...(keepAliveMs === undefined ? {} : {keepAliveMs}),
+      ...(this.#deps.prefix ? {prefix: this.#deps.prefix} : {}),
     };
   }
 
@@ -174,8 +209,11 @@ class Search {
    * An answer that another node may do better: an overloaded or broken engine, or a 200 whose first event is an error
    * (R21). What the client did wrong stays its answer everywhere (R108).
    */
-  async #failureIn(response: WorkResponse, body: LeasedBody): Promise<Fault | undefined> {
+  async #failureIn(response: WorkResponse, body: LeasedBody, node: Ranked): Promise<Fault | undefined> {
     const {status} = response;
+    if (status === 400 && body.firstBytesHave(tooLongMark) && this.#others(node).some(hasMoreContextThan(node))) {
+      return new Fault('BAD_REQUEST', `the prompt is longer than the context of ${node.contextTokens ?? 0} tokens`);
+    }
     if (status === 200) {
       const event = body.firstEventError();
       return event === undefined ? undefined : new Fault('ENGINE_FAILED', event, {details: {status}});
@@ -185,6 +223,13 @@ class Search {
     return new Fault('ENGINE_FAILED', messageIn(text) ?? `llama-server answered ${status}`, {
       details: {status, body: text},
     });
+  }
+
+  /** Who would be asked if this node were out. */
+  #others({node}: Ranked): readonly Ranked[] {
+    const answered = {tried: new Set([...this.#tried.keys(), node]), busy: new Set<NodeId>()};
+    const ranked = this.#deps.rank(this.#request, this.#digests, answered);
+    return ranked.filter(({place}) => place !== undefined);
   }
 
   #note(node: Ranked, fault: Fault): void {
@@ -227,6 +272,18 @@ class Search {
 /** Has the model, which is no model for this: asking again cannot help. */
 function isUnable({exclusion}: Ranked): boolean {
   return exclusion === 'capability';
+}
+
+/** Until the engine could begin with it, as the choice expected it. */
+function expectedWaitMs({cost}: Ranked): number {
+  return cost ? 1000 * (cost.terms.model + cost.terms.queue) : 0;
+}
+
+/** In the body of a 400 with which llama-server refuses a prompt that is longer than a slot (R25). */
+const tooLongMark = '"exceed_context_size_error"';
+
+function hasMoreContextThan(node: Ranked): (other: Ranked) => boolean {
+  return ({contextTokens = 0}) => contextTokens > (node.contextTokens ?? 0);
 }
 
 /** The message of an OpenAI-style error body. */

@@ -1,5 +1,4 @@
-import {automatic, candidatesFor, describeError, Fault, formatPolicy, newRequestId} from '@hearsay/core';
-import {rank, resolveModel, toNamedModel} from '@hearsay/core';
+import {automatic, describeError, Fault, formatPolicy, newRequestId, resolveModel, toNamedModel} from '@hearsay/core';
 import type {
   Answer,
   ClientRequest,
@@ -9,36 +8,42 @@ import type {
   EngineHost,
   Environment,
   Mesh,
-  MeshRole,
   ModelStore,
   NamedModel,
+  NodeId,
 } from '@hearsay/core';
 import type {RequestId, Resolution} from '@hearsay/core';
+import {Affinity} from './affinity.ts';
 import {startAnnouncer} from './announcer.ts';
+import {chooseNode} from './choose-node.ts';
+import type {ChooserConfig} from './choose-node.ts';
 import {controlHere} from './control-here.ts';
 import {controlMesh} from './control-mesh.ts';
 import {dispatch} from './dispatch.ts';
-import type {DispatchDeps} from './dispatch.ts';
 import {LoadClaims} from './load-claims.ts';
 import {localWorker} from './local-worker.ts';
 import {reportEngines, reportModels, reportNodes} from './reports.ts';
 import {servePeers} from './serve-peer.ts';
 import type {ServePeer} from './serve-peer.ts';
+import {startExperience} from './start-experience.ts';
 import {startPreload} from './start-preload.ts';
+import {startSketching} from './start-sketching.ts';
 import {startViewKeeper} from './view-keeper.ts';
 
-export interface ClusterConfig {
+export interface ClusterConfig extends ChooserConfig {
   /** What people call this node. */
   readonly nodeName: string;
   readonly version: string;
   /** Greater than at every start before; kept beside the node's key. */
   readonly boot: number;
+  /** Most context that a slot gets here, in tokens; undefined: what the memory allows. */
+  readonly contextMax: number | undefined;
+  /** Where the measured speeds of this node's models are kept; undefined: they are forgotten at the end. */
+  readonly experienceFile: string | undefined;
   /** Models that this node loads at its start and keeps. */
   readonly preload?: readonly string[];
   /** Whether other nodes may load and stop models here and read the logs of engines; default true. */
   readonly takesWishes?: boolean;
-  /** `use`: runs nothing for others; `serve`: asks nobody. Default: both. */
-  readonly role?: MeshRole;
 }
 
 export interface ClusterDeps extends Environment {
@@ -56,9 +61,12 @@ const settlingMs = 3000;
 export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Promise<Cluster> {
   const {clock, engines, log, mesh, models, random} = deps;
   const keeper = startViewKeeper(deps);
-  const announcer = startAnnouncer(config, deps, () => keeper.view().nodes.size + 1);
+  const experience = await startExperience(config.experienceFile, deps);
+  const announcer = startAnnouncer(config, {...deps, experience}, () => keeper.view().nodes.size + 1);
+  const affinity = new Affinity();
   const claims = new LoadClaims({...deps, keeper, fresh: announcer.fresh});
-  const local = claims.around(localWorker(mesh.self, models, engines));
+  const local = claims.around(localWorker(mesh.self, {models, engines, experience, affinity}));
+  const sketching = startSketching(config, {...deps, affinity});
   const startedAtMs = clock.monotonicMs();
   let inFlight = 0;
   let catalogue: {version: number; inventory: Uint8Array; models: readonly NamedModel[]} | undefined;
@@ -78,23 +86,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
   });
 
   const reportDeps = {keeper, announcer, deps};
-  const deciding: DispatchDeps = {
-    rank(request, digests, tried) {
-      const {needs, policy} = request;
-      const question = {digests, needs, policy, tried, nowMs: clock.monotonicMs()};
-      const ranked = rank(candidatesFor(question, announcer.self(), keeper.view(), reach()), request.id);
-      if (ranked[0]?.place !== undefined || !ranked.some(({exclusion}) => exclusion === 'quarantined')) return ranked;
-      // Nobody else is left: a node in quarantine is probed, not banned.
-      const unafraid = candidatesFor(question, announcer.self(), keeper.view(), forgiven());
-      return rank(unafraid, request.id);
-    },
-    worker: node => (node === mesh.self ? local : mesh.worker(node)),
-    heard(record) {
-      if (record && record.node !== mesh.self) keeper.judge({record, ageMs: 0});
-    },
-    failed: keeper.failed,
-    succeeded: keeper.succeeded,
-  };
+  const choosing = {mesh, clock, keeper, announcer, affinity, local};
 
   /** Every name there is, put together anew only when something of it has changed: each request asks for it. */
   function known(): readonly NamedModel[] {
@@ -104,14 +96,6 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
       catalogue = {version, inventory, models: namedModels(reportModels(reportDeps, true))};
     }
     return catalogue.models;
-  }
-
-  function reach(): ReturnType<typeof keeper.reach> {
-    return config.role === 'serve' ? new Map() : keeper.reach();
-  }
-
-  function forgiven(): ReturnType<typeof keeper.reach> {
-    return new Map([...reach()].map(([node, how]) => [node, {...how, quarantinedUntilMs: -Infinity}]));
   }
 
   async function resolve(asked: string, signal: AbortSignal): Promise<Resolution> {
@@ -127,7 +111,9 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
   async function run(request: ClientRequest, signal: AbortSignal): Promise<Answer> {
     const resolution = await resolve(request.model, signal);
     if (resolution.kind !== 'found') throw notFound(request.model, resolution);
-    const started = await dispatch(request, resolution.digests, deciding, signal);
+    const choice = chooseNode(request, config, choosing);
+    const started = await dispatch(request, resolution.digests, choice, signal);
+    choice.started(started);
     const {node, attempt, digest, response, body} = started;
     body.onEnd = error => {
       inFlight -= 1;
@@ -146,10 +132,12 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     const resolution = await resolve(command.model, signal);
     if (resolution.kind !== 'found') throw notFound(command.model, resolution);
     const any = anyRequest(command.model, newRequestId(random));
+    const choice = chooseNode(any, config, choosing);
+    const nobody = {tried: new Set<NodeId>(), busy: new Set<NodeId>()};
     return controlMesh(
       command,
       resolution.digests,
-      {...deps, rank: digests => deciding.rank(any, digests, new Set())},
+      {...deps, rank: digests => choice.rank(any, digests, nobody)},
       signal,
     );
   }
@@ -179,6 +167,8 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     async [Symbol.asyncDispose]() {
       preload[Symbol.dispose]();
       await announcer[Symbol.asyncDispose]();
+      await sketching[Symbol.asyncDispose]();
+      await experience[Symbol.asyncDispose]();
       keeper[Symbol.dispose]();
     },
   };

@@ -12,6 +12,10 @@ const peekBytesMax = 4096;
 export class LeasedBody implements AsyncIterableIterator<Uint8Array> {
   onRecord: (record: SignedRecord) => void = () => undefined;
   onEnd: (error: unknown) => void = () => undefined;
+  /** The answer has come to its end. */
+  onWhole: (() => void) | undefined;
+  /** Sees every piece of the answer as it passes by. */
+  onBytes: ((bytes: Uint8Array) => void) | undefined;
   readonly #lease: Lease;
   readonly #nodeName: string;
   readonly #signal: AbortSignal;
@@ -51,6 +55,11 @@ export class LeasedBody implements AsyncIterableIterator<Uint8Array> {
     return event === undefined ? undefined : (/"message"\s*:\s*"([^"]*)"/u.exec(event)?.[1] ?? 'the engine failed');
   }
 
+  /** Whether the first bytes contain this text. */
+  firstBytesHave(text: string): boolean {
+    return this.#first !== undefined && Buffer.from(this.#first).includes(text);
+  }
+
   /** Reads what is left as text, up to a limit, and ends the run. */
   async readText(bytesMax: number): Promise<string> {
     const chunks: Uint8Array[] = [];
@@ -67,12 +76,16 @@ export class LeasedBody implements AsyncIterableIterator<Uint8Array> {
     const first = this.#first;
     if (first) {
       this.#first = undefined;
+      this.onBytes?.(first);
       return {done: false, value: first};
     }
     if (this.#ended || !this.#source) return {done: true, value: undefined};
     try {
       const result = await this.#source.next();
-      if (result.done !== true) return result;
+      if (result.done !== true) {
+        this.onBytes?.(result.value);
+        return result;
+      }
     } catch (cause) {
       await this.#end(cause);
       if (this.#signal.aborted) throw new Fault('CANCELLED', 'the client went away', {cause});
@@ -80,6 +93,7 @@ export class LeasedBody implements AsyncIterableIterator<Uint8Array> {
     }
     const record = this.#response?.record();
     if (record) this.onRecord(record);
+    this.onWhole?.();
     await this.#end(undefined);
     return {done: true, value: undefined};
   }

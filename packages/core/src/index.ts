@@ -30,12 +30,13 @@ export type {Capability, ModelFacts, ModelPreset, ModelStore, StoredModel} from 
 export {automatic, formatPolicy, parsePolicy} from './policy.ts';
 export type {Placement, Policy} from './policy.ts';
 export {isNewer} from './record.ts';
-export type {Beat, EngineBeat, EngineReadiness, Inventory, Leave, MemoryFacts} from './record.ts';
-export type {NodeFlags, NodeRecord, SignedRecord, Stamp} from './record.ts';
+export type {Beat, EngineBeat, EngineReadiness, HardwareFacts, Inventory, Leave, MemoryFacts} from './record.ts';
+export type {NodeFlags, NodeRecord, SignedRecord, Sketch, Stamp} from './record.ts';
 export {endpoints} from './work.ts';
 export type {Busy, BusyReason, Endpoint, Lease, Refusal, RefusalCode} from './work.ts';
 export type {Worker, WorkRequest, WorkResponse} from './work.ts';
-export {decodeInventory, decodeRecord, encodeBeat, encodeInventory, encodeLeave} from './record-codec.ts';
+export {decodeInventory, encodeInventory} from './inventory-codec.ts';
+export {decodeRecord, encodeBeat, encodeLeave, encodeSketch} from './record-codec.ts';
 export {decodeOffer, decodeOfferAnswer, decodeSignedRecord} from './wire.ts';
 export {encodeOffer, encodeOfferAnswer, encodeSignedRecord} from './wire.ts';
 export {recordContext} from './wire.ts';
@@ -44,6 +45,12 @@ export {applyInventory, applyRecord, emptyView, expireNodes, isAlive} from './vi
 export type {KnownNode, View, ViewChange} from './view.ts';
 export {candidatesFor, isNamed} from './candidates.ts';
 export type {Candidate, Exclusion, Question, Reach, SelfFacts} from './candidates.ts';
+export {costTerms} from './cost.ts';
+export type {Asked, Cost, CostTerm, Source, Spread} from './cost.ts';
+export {firstByteBudgetMs} from './first-byte-budget.ts';
+export type {PatienceLimits} from './first-byte-budget.ts';
+export {isNews, learn, learnedNames, nothingLearned} from './learned.ts';
+export type {LearnedFacts, LearnedName} from './learned.ts';
 export {rank} from './rank.ts';
 export type {Ranked} from './rank.ts';
 export {editDistance, resolveModel, toNamedModel, withoutDemo} from './resolve-model.ts';
@@ -71,3 +78,5 @@ export type {
 export {firstTrusted, isTrustedNetwork, judgeAddress, networkKind, trustOf} from './networks.ts';
 export type {Network, Trust, TrustedNetwork} from './networks.ts';
 export {isInSubnet, isLoopbackAddress, isPrivateAddress, normalSubnet} from './subnets.ts';
+export {routingHints} from './routing-hints.ts';
+export type {RoutingHints} from './routing-hints.ts';

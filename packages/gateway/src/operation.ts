@@ -21,6 +21,8 @@ export interface RequestFrame {
   readonly policy: string | undefined;
   readonly traceparent: string | undefined;
   readonly contentType: string | undefined;
+  /** Any header, for what names the conversation; absent where there is none. */
+  readonly header?: (name: string) => string | undefined;
 }
 
 /** What the client asked for, ready to be dispatched. */

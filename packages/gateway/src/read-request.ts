@@ -1,4 +1,4 @@
-import {describeError, nameLengthMax, parsePolicy} from '@hearsay/core';
+import {describeError, nameLengthMax, parsePolicy, routingHints} from '@hearsay/core';
 import type {Capability, ClientRequest, Endpoint, Policy} from '@hearsay/core';
 import {isObject} from './json.ts';
 import type {JsonObject} from './json.ts';
@@ -53,17 +53,22 @@ export function modelIn({model}: JsonObject): string {
 
 /** Pure: the request to dispatch; the body becomes bytes again. */
 export function clientRequest(errand: Errand, frame: RequestFrame): ClientRequest | Problem {
-  return requestOf({...errand, body: Buffer.from(JSON.stringify(errand.body))}, frame);
+  const hints = routingHints(errand.body, frame.header ?? noHeaders);
+  return requestOf({...errand, body: Buffer.from(JSON.stringify(errand.body)), hints}, frame);
 }
 
 /** Pure: as `clientRequest`, with a body that is bytes already. */
 export function requestOf(
-  errand: Pick<ClientRequest, 'model' | 'endpoint' | 'needs' | 'body' | 'contentType'>,
+  errand: Pick<ClientRequest, 'model' | 'endpoint' | 'needs' | 'body' | 'contentType' | 'hints'>,
   frame: RequestFrame,
 ): ClientRequest | Problem {
   const policy = readPolicy(frame.policy);
   if (policy.kind === 'problem') return policy;
   return {id: frame.id, ...errand, policy: policy.policy, traceparent: readTraceparent(frame.traceparent)};
+}
+
+function noHeaders(): undefined {
+  return undefined;
 }
 
 function parseBody(bytes: Uint8Array): JsonObject | undefined {

@@ -48,6 +48,7 @@ async function readCall(
     id,
     policy: policy === undefined ? undefined : textOfHeader(policy),
     traceparent: headerOf(request, 'traceparent'),
+    header: name => headerOf(request, name),
     contentType: contentTypeOf(request),
   });
   if (call.kind !== 'call') return call;
