@@ -7,12 +7,20 @@ import {
   decodeRecord,
   decodeSignedRecord,
 } from '@hearsay/core';
-import {encodeBeat, encodeExchange, encodeInventory, encodeLeave, encodeOffer, encodeOfferAnswer} from '@hearsay/core';
+import {
+  encodeBeat,
+  encodeExchange,
+  encodeInventory,
+  encodeLeave,
+  encodeOffer,
+  encodeOfferAnswer,
+  encodeSketch,
+} from '@hearsay/core';
 import {automatic, encodeSignedRecord} from '@hearsay/core';
 import {decodeMembersAnswer, decodeMembersQuestion, decodeStatement} from '@hearsay/core';
 import {encodeMembersAnswer, encodeMembersQuestion, encodeStatement} from '@hearsay/core';
 import test from 'ava';
-import {beat, digest, engineBeat, model, node} from './support/builders.ts';
+import {beat, digest, engineBeat, learned, model, node} from './support/builders.ts';
 
 const document = readFileSync(new URL('../docs/protocol.md', import.meta.url), 'utf8');
 
@@ -26,13 +34,22 @@ function golden(name: string): Uint8Array {
 const signature = new Uint8Array(64).fill(7);
 const signed = (payload: Uint8Array) => ({node: node('A'), payload, signature});
 const leave = {kind: 'leave', node: node('A'), boot: 1, sequence: 43} as const;
+const sketch = {
+  kind: 'sketch',
+  node: node('A'),
+  boot: 1,
+  sequence: 2,
+  prompts: new Map([[digest('a'), new Set([1, 0xffff_ffff])]]),
+} as const;
 const printed = beat('A', {name: 'spark', sequence: 42, engines: [engineBeat('a')]});
 
 test('the golden bytes of the protocol document decode to what it describes', t => {
   t.deepEqual(decodeRecord(signed(golden('beat'))), printed);
   t.deepEqual(decodeRecord(signed(golden('leave'))), leave);
+  t.deepEqual(decodeRecord(signed(golden('sketch'))), sketch);
   t.deepEqual(decodeSignedRecord(golden('record')), signed(golden('leave')));
   t.deepEqual(decodeInventory(golden('inventory')), {models: [model('tiny', 'a')]});
+  t.deepEqual(decodeInventory(golden('measured')), {models: [model('tiny', 'a', {learned: learned()})]});
   t.like(decodeOffer(golden('offer')), {
     request: '0123456789abcdef01234567',
     attempt: 1,
@@ -51,8 +68,10 @@ test('this version still writes exactly those bytes', t => {
   const same = (name: string, bytes: Uint8Array): boolean => t.deepEqual(Uint8Array.from(bytes), golden(name), name);
   same('beat', encodeBeat(printed));
   same('leave', encodeLeave(leave));
+  same('sketch', encodeSketch(sketch));
   same('record', encodeSignedRecord(signed(encodeLeave(leave))));
   same('inventory', encodeInventory({models: [model('tiny', 'a')]}));
+  same('measured', encodeInventory({models: [model('tiny', 'a', {learned: learned()})]}));
   same('offer', encodeOffer(decodeOffer(golden('offer'))));
   same('accept', encodeOfferAnswer(decodeOfferAnswer(golden('accept'))));
   same('busy', encodeOfferAnswer(decodeOfferAnswer(golden('busy'))));

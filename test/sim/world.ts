@@ -1,15 +1,15 @@
 import {createHash} from 'node:crypto';
 import {joinCluster} from '@hearsay/cluster';
 import {automatic, Fault, newRequestId} from '@hearsay/core';
-import type {Cluster, Environment, Mesh, ModelStore, NodeId, RequestId, StoredModel} from '@hearsay/core';
+import type {Cluster, Environment, Mesh, NodeId, RequestId, StoredModel} from '@hearsay/core';
 import {memoryNetwork} from '@hearsay/mesh';
 import type {MemoryNetwork} from '@hearsay/mesh';
 import {dice} from '../../scripts/load/dice.ts';
 import type {Dice} from '../../scripts/load/dice.ts';
-import {model} from '../support/builders.ts';
 import {manualClock} from '../support/manual-clock.ts';
 import type {ManualClock} from '../support/manual-clock.ts';
 import {Rules} from './rules.ts';
+import {stored, storeOf} from './sim-store.ts';
 import {SimEngines} from './sim-engines.ts';
 import {SimJournal} from './sim-journal.ts';
 import type {Run} from './sim-engines.ts';
@@ -34,6 +34,18 @@ const stepMs = 500;
 /** Nodes need this long to hear of each other; later unknown names are answered at once. */
 const warmUpMs = 4000;
 const quietMs = 20_000;
+
+const sameForAll = {
+  version: '0.0.0',
+  workloads: [],
+  policy: undefined,
+  spread: 'auto',
+  affinityKey: 'world',
+  experienceFile: undefined,
+  contextMax: 8192,
+  firstByteMsMin: 20_000,
+  firstByteMsMax: 600_000,
+} as const;
 
 interface SimAsk {
   readonly id: RequestId;
@@ -120,7 +132,7 @@ class World {
     const mesh = this.#watched(this.#network.mesh(name));
     const engines = new SimEngines(name, this.#clock, this.#runs);
     const models = storeOf(this.#holdings.get(name) ?? []);
-    const config = {nodeName: name, version: '0.0.0', boot, workloads: [], policy: undefined};
+    const config = {...sameForAll, nodeName: name, boot};
     const journal = new SimJournal(words => this.#rules.breach(`${name}: ${words}`));
     const operatorStore = {read: async () => undefined, write: async () => undefined};
     const parts = {mesh, engines, models, journal, operatorStore};
@@ -128,7 +140,7 @@ class World {
     this.#nodes.set(name, {name, mesh, cluster, engines, journal});
   }
 
-  /** Law 1: only the node where a request entered may offer it to others; asking who loads a model passes nothing on. */
+  /** Law 1: only the entry of a request may offer it to others; asking who loads a model passes nothing on. */
   #watched(mesh: Mesh): Mesh {
     const {self} = mesh;
     return {
@@ -146,6 +158,8 @@ class World {
           const entry = this.#entries.get(request.request);
           if (entry !== self && request.claim !== true)
             this.#rules.breach(`law 1: a node passed on request ${request.request}`);
+          const isClaim = request.claim === true; // a question of its own about a load, and no request of a client
+          if (entry !== self && !isClaim) this.#rules.breach(`law 1: a node passed on request ${request.request}`);
           return mesh.worker(peer).offer(request, signal);
         },
       }),
@@ -274,18 +288,4 @@ class World {
   #say(words: string): void {
     this.events.push(`${this.#clock.monotonicMs()} ${words}`);
   }
-}
-
-function stored(letter: string): StoredModel {
-  const facts = model(letter, letter);
-  return {...facts, key: letter, files: [`${letter}.gguf`], problem: undefined, hashed: undefined, modifiedWallMs: 0};
-}
-
-function storeOf(models: readonly StoredModel[]): ModelStore {
-  return {
-    list: () => models,
-    find: digest => models.find(one => one.digest === digest),
-    onChange: () => ({[Symbol.dispose]: () => undefined}),
-    [Symbol.asyncDispose]: async () => undefined,
-  };
 }

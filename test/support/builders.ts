@@ -1,5 +1,5 @@
 import {toDigest, toNodeId} from '@hearsay/core';
-import type {Beat, Candidate, Digest, EngineBeat, ModelFacts, NodeId} from '@hearsay/core';
+import type {Asked, Beat, Candidate, Digest, EngineBeat, LearnedFacts, ModelFacts, NodeId} from '@hearsay/core';
 
 /** A digest that is easy to read in a failure: the letter, 64 times. */
 export function digest(letter: string): Digest {
@@ -70,11 +70,42 @@ export function candidate(letter: string, changes: Partial<Candidate> = {}): Can
     digest: digest('a'),
     state: 'stored',
     preferred: false,
+    ageMs: 0,
+    slots: 4,
+    busy: 0,
     freeSlots: 0,
     queued: 0,
     waitMs: 0,
+    running: 0,
+    ownOffers: 0,
+    sizeBytes: 1e9,
+    contextTokens: undefined,
     roomBytes: 8e9,
+    hasRoom: true,
+    evictSeconds: 0,
     roundTripMs: 1,
+    relayed: false,
+    failures: 0,
+    learned: undefined,
+    likely: undefined,
+    hitBytes: 0,
     ...changes,
   };
+}
+
+/** What a node may have measured of a model. */
+export function learned(changes: Partial<LearnedFacts> = {}): LearnedFacts {
+  return {
+    prefillTps: 1000,
+    decodeTps: 50,
+    loadMs: 4000,
+    holdMs: 5000,
+    outputTokens: 200,
+    bytesPerToken: 4,
+    ...changes,
+  };
+}
+
+export function asked(changes: Partial<Asked> = {}): Asked {
+  return {request: 'request', spread: 'auto', promptBytes: 4000, maxTokens: undefined, ...changes};
 }

@@ -1,12 +1,12 @@
 import {automatic} from '@hearsay/core';
 import type {Arrival, DecisionFacts, Outcome, RequestEvent} from '@hearsay/core';
-import {beat, digest, engineBeat, model, node} from './builders.ts';
+import {asked, beat, digest, engineBeat, model, node} from './builders.ts';
 
-export function arrived(asked: string, changes: Partial<Arrival> = {}): Arrival {
+export function arrived(name: string, changes: Partial<Arrival> = {}): Arrival {
   return {
     kind: 'arrived',
     role: 'entry',
-    model: asked,
+    model: name,
     endpoint: '/v1/chat/completions',
     policy: 'auto',
     bodyBytes: 100,
@@ -19,6 +19,8 @@ export function arrived(asked: string, changes: Partial<Arrival> = {}): Arrival 
 export function ended(outcome: Outcome): RequestEvent {
   return {kind: 'ended', outcome, code: undefined, message: undefined, usage: undefined};
 }
+
+const direct = {roundTripMs: 1, relayed: false, failures: 0, ownOffers: 0};
 
 /** Three nodes: this one stores the model, B has it loaded, C is in quarantine. */
 export function decisionFacts(request: string): DecisionFacts {
@@ -33,13 +35,21 @@ export function decisionFacts(request: string): DecisionFacts {
       },
     ] as const;
   return {
-    request,
-    question: {digests: [digest('a')], needs: ['chat'], policy: automatic, tried: new Set(), nowMs: 2000},
+    asked: asked({request}),
+    question: {
+      digests: [digest('a')],
+      needs: ['chat'],
+      policy: automatic,
+      tried: new Set(),
+      busy: new Set(),
+      hits: new Map(),
+      nowMs: 2000,
+    },
     self: {beat: beat('A'), models: [model('m', 'a'), model('third', 'c')]},
     nodes: new Map([known('B', true), known('C', true)]),
     reach: new Map([
-      [node('B'), {roundTripMs: 1, quarantinedUntilMs: -Infinity}],
-      [node('C'), {roundTripMs: 1, quarantinedUntilMs: 9000}],
+      [node('B'), {...direct, quarantinedUntilMs: -Infinity}],
+      [node('C'), {...direct, quarantinedUntilMs: 9000}],
     ]),
   };
 }

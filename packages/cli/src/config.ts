@@ -1,5 +1,5 @@
 import {isAbsolute, join, resolve} from 'node:path';
-import type {LogLevel, MeshRole, Policy, Workload} from '@hearsay/core';
+import type {LogLevel, MeshRole, Policy, Spread, Workload} from '@hearsay/core';
 import {Fault} from '@hearsay/core';
 import type {StorePlace} from '@hearsay/models';
 import {defaultGatewayPort, defaultMeshPort, ollamaPort} from './addresses.ts';
@@ -44,15 +44,18 @@ export interface Config {
     readonly announce: readonly string[];
     readonly role: MeshRole;
   };
+  readonly routing: {
+    readonly spread: Spread;
+    readonly firstByteMsMin: number;
+    readonly firstByteMsMax: number;
+    /** What holds for requests for which nobody wishes anything else. */
+    readonly policy: Policy | undefined;
+  };
   readonly models: {
     readonly folders: readonly string[];
     /** Stores of other programs, and our own. */
     readonly stores: readonly StorePlace[];
     readonly demo: boolean;
-  };
-  readonly routing: {
-    /** What holds for requests for which nobody wishes anything else. */
-    readonly policy: Policy | undefined;
   };
   readonly workloads: readonly Workload[];
   readonly journal: {readonly keepMs: number; readonly sizeBytesMax: number};
@@ -173,6 +176,12 @@ export function toConfig(sources: readonly SettingsSource[], surroundings: Surro
       announce: settings['mesh.announce'] ?? [],
       role: settings['mesh.role'] ?? 'both',
     },
+    routing: {
+      spread: settings['routing.spread'] ?? 'auto',
+      firstByteMsMin: settings['routing.first_byte_min'] ?? 20_000,
+      firstByteMsMax: settings['routing.first_byte_max'] ?? 10 * 60_000,
+      policy: settings['routing.policy'],
+    },
     models: {
       folders: settings['models.folders'] ?? [],
       stores: [
@@ -181,7 +190,6 @@ export function toConfig(sources: readonly SettingsSource[], surroundings: Surro
       ],
       demo: settings['models.demo'] ?? true,
     },
-    routing: {policy: settings['routing.policy']},
     workloads: sources.flatMap(source => source.workloads ?? []),
     journal: {
       keepMs: (settings['journal.days'] ?? 14) * 86_400_000,

@@ -12,8 +12,21 @@ export interface SummaryRow extends Omit<RequestSummary, 'code' | 'policyFrom' |
   readonly digest: string | undefined;
 }
 
+type ShownOfRanked =
+  | 'node'
+  | 'name'
+  | 'self'
+  | 'place'
+  | 'reason'
+  | 'preferred'
+  | 'freeSlots'
+  | 'queued'
+  | 'waitMs'
+  | 'roomBytes';
+
 /** A node as it stood for a request. */
-export interface RankedRow extends Omit<Ranked, 'exclusion' | 'digest' | 'state'> {
+export interface RankedRow extends Pick<Ranked, ShownOfRanked> {
+  readonly roundTripMs: number | undefined;
   readonly exclusion: string | undefined;
   readonly state: string;
   /** What it would cost in seconds, where the daemon ranks by that. */
@@ -114,7 +127,7 @@ const ranked: z.ZodType<RankedRow> = z.object({
   queued: z.number(),
   waitMs: z.number(),
   roomBytes: z.number(),
-  roundTripMs: z.number(),
+  roundTripMs: absent(z.number()),
   cost: absent(
     z.object({
       seconds: z.number(),

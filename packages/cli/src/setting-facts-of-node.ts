@@ -3,7 +3,7 @@ import type {SettingKey} from './settings.ts';
 
 /** Of this node, its gateway and its mesh. */
 export const nodeFacts: Readonly<
-  Record<Exclude<SettingKey, `${'models' | 'engine' | 'engines'}.${string}`>, SettingFacts>
+  Record<Exclude<SettingKey, `${'models' | 'engine' | 'engines' | 'routing'}.${string}`>, SettingFacts>
 > = {
   name: {
     variable: 'HEARSAY_NAME',
@@ -162,14 +162,6 @@ export const nodeFacts: Readonly<
     example: 'false',
     about:
       'Programs of this machine need a key too, also the commands: they send that of `HEARSAY_KEY`. Behind a proxy on this machine, say yes.',
-  },
-  'routing.policy': {
-    variable: 'HEARSAY_POLICY',
-    flag: undefined,
-    otherwise: '`auto`',
-    example: '"prefer=spark"',
-    about:
-      'Where requests run for which nobody wishes anything else: `auto`, `prefer=NODE,…` or `pin=NODE,…`, and `;exclude=NODE,…`.',
   },
   'journal.days': {
     variable: 'HEARSAY_JOURNAL_DAYS',

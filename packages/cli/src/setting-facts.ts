@@ -1,5 +1,6 @@
 import {modelFacts} from './setting-facts-of-models.ts';
 import {nodeFacts} from './setting-facts-of-node.ts';
+import {routingFacts} from './setting-facts-of-routing.ts';
 import type {SettingKey} from './settings.ts';
 
 export interface SettingFacts {
@@ -16,4 +17,8 @@ export interface SettingFacts {
 }
 
 /** What the manual says of every setting. */
-export const settingFacts: Readonly<Record<SettingKey, SettingFacts>> = {...nodeFacts, ...modelFacts};
+export const settingFacts: Readonly<Record<SettingKey, SettingFacts>> = {
+  ...nodeFacts,
+  ...routingFacts,
+  ...modelFacts,
+};

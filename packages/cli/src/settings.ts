@@ -1,5 +1,5 @@
 import {z} from 'zod';
-import type {LogLevel, MeshRole, Policy} from '@hearsay/core';
+import type {LogLevel, MeshRole, Policy, Spread} from '@hearsay/core';
 import {bodyBytesMax} from '@hearsay/core';
 import {byteCount, duration, list, name, pairs, path, policy, stores, wholeNumber, yesOrNo} from './setting-kinds.ts';
 import {externalServers} from './external-servers.ts';
@@ -31,10 +31,13 @@ const schemas = {
   'mesh.relay': yesOrNo(),
   'mesh.announce': list('a list of addresses'),
   'mesh.role': z.enum(['both', 'use', 'serve'], {error: 'both, use or serve'}),
+  'routing.spread': z.enum(['auto', 'off'], {error: 'auto or off'}),
+  'routing.first_byte_min': duration(),
+  'routing.first_byte_max': duration(),
+  'routing.policy': policy(),
   'models.folders': list('a list of folders'),
   'models.stores': stores(),
   'models.demo': yesOrNo(),
-  'routing.policy': policy(),
   'journal.days': wholeNumber(1, 3650),
   'journal.megabytes': wholeNumber(1, 1_000_000),
   'engine.path': path(),
@@ -74,10 +77,13 @@ export interface Settings {
   readonly 'mesh.relay'?: boolean | undefined;
   readonly 'mesh.announce'?: readonly string[] | undefined;
   readonly 'mesh.role'?: MeshRole | undefined;
+  readonly 'routing.spread'?: Spread | undefined;
+  readonly 'routing.first_byte_min'?: number | undefined;
+  readonly 'routing.first_byte_max'?: number | undefined;
+  readonly 'routing.policy'?: Policy | undefined;
   readonly 'models.folders'?: readonly string[] | undefined;
   readonly 'models.stores'?: readonly string[] | undefined;
   readonly 'models.demo'?: boolean | undefined;
-  readonly 'routing.policy'?: Policy | undefined;
   readonly 'journal.days'?: number | undefined;
   readonly 'journal.megabytes'?: number | undefined;
   readonly 'engine.path'?: string | undefined;

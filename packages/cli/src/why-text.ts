@@ -157,7 +157,7 @@ function factsOf({state, freeSlots, queued, waitMs, roomBytes, roundTripMs, pref
     isLoaded ? `${freeSlots} free slots` : `${formatBytes(roomBytes)} room`,
     queued > 0 ? `${queued} waiting` : '',
     waitMs > 0 ? `wait ${milliseconds(waitMs)}` : '',
-    roundTripMs > 0 ? `${roundTripMs.toFixed(1)} ms away` : '',
+    roundTripMs !== undefined && roundTripMs > 0 ? `${roundTripMs.toFixed(1)} ms away` : '',
     cost ? costWords(cost) : '',
   ].filter(text => text !== '');
 }

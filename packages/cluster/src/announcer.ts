@@ -1,16 +1,9 @@
 import {createHash} from 'node:crypto';
 import {encodeBeat, encodeInventory, encodeLeave} from '@hearsay/core';
-import type {
-  AgedRecord,
-  Beat,
-  EngineBeat,
-  EngineSnapshot,
-  NodeFlags,
-  SelfFacts,
-  SignedRecord,
-  StoredModel,
-} from '@hearsay/core';
+import type {AgedRecord, Beat, EngineBeat, EngineSnapshot, LearnedFacts, ModelFacts, SelfFacts} from '@hearsay/core';
+import type {NodeFlags, SignedRecord, StoredModel} from '@hearsay/core';
 import type {ClusterConfig, ClusterDeps} from './join-cluster.ts';
+import type {Experience} from './start-experience.ts';
 
 /** Changes of state are told at once, but not more often than this: five records a second is what gossip bears well. */
 const announceGapMs = 200;
@@ -52,26 +45,33 @@ export function inventoryDigest(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex').slice(0, 16);
 }
 
-export function startAnnouncer(config: ClusterConfig, deps: ClusterDeps, telling: Telling): Announcer {
+export interface AnnouncerDeps extends ClusterDeps {
+  readonly experience: Pick<Experience, 'told' | 'onNews'>;
+}
+
+export function startAnnouncer(config: ClusterConfig, deps: AnnouncerDeps, telling: Telling): Announcer {
   const {nodeCount, ownFlags} = telling;
-  const {clock, engines, log, mesh, models} = deps;
+  const {clock, engines, experience, log, mesh, models} = deps;
   const servesOthers = config.role !== 'use';
   let sequence = 0;
   let closed = false;
   let last: {record: SignedRecord; atMs: number} | undefined;
   let signed: {record: SignedRecord; loadSeq: number; inventory: string; atMs: number} | undefined;
-  let inventory: {bytes: Uint8Array; digest: string} | undefined;
+  let inventory: {models: readonly ModelFacts[]; bytes: Uint8Array; digest: string} | undefined;
   let measured: {memory: Beat['memory']; atMs: number} | undefined;
   let timer: Disposable | undefined;
   let announcedAtMs = -Infinity;
   let isLeftOutTold = false;
   let announcing: Promise<void> = Promise.resolve();
 
-  function currentInventory(): {bytes: Uint8Array; digest: string} {
+  const told = config.contextMax === undefined ? {} : {contextMax: config.contextMax};
+
+  function currentInventory(): {models: readonly ModelFacts[]; bytes: Uint8Array; digest: string} {
     if (!inventory) {
-      const offered = servesOthers ? models.list().filter(({problem}) => problem === undefined) : [];
-      const bytes = encodeInventory({models: offered}, noteLeftOut);
-      inventory = {bytes, digest: inventoryDigest(bytes)};
+      const usable = models.list().filter(({problem}) => problem === undefined);
+      const facts = usable.map(model => withLearned(model, experience.told(model.digest)));
+      const bytes = encodeInventory({models: servesOthers ? facts : [], ...told}, noteLeftOut);
+      inventory = {models: facts, bytes, digest: inventoryDigest(bytes)};
     }
     return inventory;
   }
@@ -144,17 +144,17 @@ export function startAnnouncer(config: ClusterConfig, deps: ClusterDeps, telling
     schedule(Math.max(0, announcedAtMs + announceGapMs - clock.monotonicMs()));
   }
 
-  const watches = [
-    engines.onChange(touch),
-    models.onChange(() => {
-      inventory = undefined;
-      touch();
-    }),
-  ];
+  function inventoryChanged(): void {
+    inventory = undefined;
+    touch();
+  }
+
+  const watches = [engines.onChange(touch), models.onChange(inventoryChanged)];
+  experience.onNews(inventoryChanged);
   schedule(0);
 
   return {
-    self: () => ({beat: describe(), models: models.list().filter(({problem}) => problem === undefined)}),
+    self: () => ({beat: describe(), models: currentInventory().models, contextMax: config.contextMax}),
     inventory: () => currentInventory().bytes,
     fresh,
     last: () => last && {record: last.record, ageMs: clock.monotonicMs() - last.atMs},
@@ -169,6 +169,10 @@ export function startAnnouncer(config: ClusterConfig, deps: ClusterDeps, telling
       await mesh.publish(await mesh.sign(encodeLeave({kind: 'leave', node: mesh.self, boot, sequence})));
     },
   };
+}
+
+function withLearned(model: ModelFacts, learned: LearnedFacts | undefined): ModelFacts {
+  return learned === undefined ? model : {...model, learned};
 }
 
 /** Engines that others can make use of. The digest is the store's of today: it may have been proven since the start. */

@@ -1,56 +1,9 @@
-import {automatic, Fault, newRequestId, rank} from '@hearsay/core';
-import type {ClientRequest, NodeId, RequestEvent, Worker} from '@hearsay/core';
+import {Fault, rank} from '@hearsay/core';
+import type {RequestEvent} from '@hearsay/core';
 import test from 'ava';
-import {candidate, digest, node} from '../../../test/support/builders.ts';
+import {asked, candidate, digest, node} from '../../../test/support/builders.ts';
+import {depsFor, run, text} from '../../../test/support/dispatch-trial.ts';
 import {busy, scriptedLease, scriptedWorker} from '../../../test/support/scripted-worker.ts';
-import {dispatch} from './dispatch.ts';
-import type {DispatchDeps, Started} from './dispatch.ts';
-
-const request: ClientRequest = {
-  id: newRequestId({next: () => 0, bytes: length => new Uint8Array(length)}),
-  model: 'm',
-  endpoint: '/v1/chat/completions',
-  needs: ['chat'],
-  policy: automatic,
-  body: new Uint8Array(3),
-  traceparent: undefined,
-};
-
-/** Workers in the order in which they rank. */
-function depsFor(...workers: readonly Worker[]): DispatchDeps & {readonly failures: NodeId[]} {
-  const failures: NodeId[] = [];
-  return {
-    failures,
-    rank: (_request, _digests, tried) =>
-      rank(
-        workers.map(({node: id}, index) =>
-          candidate(id.slice(-1), {
-            roomBytes: 1e9 - index,
-            ...(tried.has(id) ? {exclusion: 'tried'} : {}),
-          }),
-        ),
-        'r',
-      ),
-    worker(id) {
-      const worker = workers.find(({node: own}) => own === id);
-      if (!worker) throw new Error('asked a node that is not there');
-      return worker;
-    },
-    heard: () => undefined,
-    failed: id => void failures.push(id),
-    succeeded: () => undefined,
-    note: () => undefined,
-  };
-}
-
-const run = async (deps: DispatchDeps, signal = new AbortController().signal): Promise<Started> =>
-  dispatch(request, {digests: [digest('a')], exact: true}, deps, signal);
-
-async function text(started: Started): Promise<string> {
-  let all = '';
-  for await (const chunk of started.body) all += Buffer.from(chunk).toString();
-  return all;
-}
 
 test('the best node runs it, and the lease ends with the answer', async t => {
   const lease = scriptedLease([' 1', ' 2', ' 3']);
@@ -119,7 +72,7 @@ test('R13, law 3: comments while an engine reads are no output, so that another 
 test('a model that no node can use for this is the mistake of the client', async t => {
   const deps = depsFor();
   const ranked = (exclusion: 'artifact' | 'draining') =>
-    rank([candidate('A', {exclusion: 'capability'}), candidate('B', {exclusion})], 'r');
+    rank([candidate('A', {exclusion: 'capability'}), candidate('B', {exclusion})], asked());
   const error = await t.throwsAsync(run({...deps, rank: () => ranked('artifact')}), {instanceOf: Fault});
   t.is(error.code, 'BAD_REQUEST');
   t.regex(error.message, /m cannot do this: it lacks chat/u);
@@ -190,7 +143,7 @@ test('a node that cannot be reached is left for the next and left alone for a wh
 });
 
 test('nobody who may run it gives NO_CANDIDATE with each reason', async t => {
-  const deps = {...depsFor(), rank: () => rank([candidate('A', {exclusion: 'draining'})], 'r')};
+  const deps = {...depsFor(), rank: () => rank([candidate('A', {exclusion: 'draining'})], asked())};
   await t.throwsAsync(run(deps), {instanceOf: Fault, message: /A: draining/u});
 });
 
@@ -230,7 +183,7 @@ test('S65, S83: once taken for one model it is only moved to the same bytes, unl
     const first = scriptedWorker(node('A'), broken);
     const second = scriptedWorker(node('B'), scriptedLease(['ok']));
     const accepted = {digests: [digest('a'), digest('b')], exact};
-    await text(await dispatch(request, accepted, depsFor(first, second), new AbortController().signal));
+    await text(await run(depsFor(first, second), new AbortController().signal, accepted));
     t.deepEqual(first.offers[0]?.digests, [digest('a'), digest('b')]);
     t.deepEqual(second.offers[0]?.digests, digests.map(digest));
   }

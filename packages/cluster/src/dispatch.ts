@@ -1,8 +1,10 @@
-import {asFault, describeError, Fault, reasonOf} from '@hearsay/core';
-import type {Busy, ClientRequest, Digest, Lease, NodeId, Ranked, Refusal, Worker, WorkRequest} from '@hearsay/core';
-import type {RequestEvent, WorkResponse} from '@hearsay/core';
+import {asFault, describeError, Fault, firstByteBudgetMs, reasonOf} from '@hearsay/core';
+import type {Busy, ClientRequest, Clock, Digest, Lease, NodeId, Ranked, Refusal, Worker} from '@hearsay/core';
+import type {PatienceLimits, RequestEvent, WorkRequest, WorkResponse} from '@hearsay/core';
+import {unlessStalled, watchFirstByte} from './first-byte-watch.ts';
+import {giveUp} from './give-up.ts';
+import type {Tried} from './give-up.ts';
 import {LeasedBody} from './leased-body.ts';
-import {tooLargeEverywhere} from './too-large.ts';
 
 /** Offers answered with `busy` before the shortest wait is taken as it is (design §4). */
 const busyOffersMax = 3;
@@ -16,17 +18,28 @@ const reasonLengthMax = 300;
 /** Error bodies are small; a longer one is cut. */
 const errorBodyBytesMax = 64 * 1024;
 
+/** Nodes that have answered a request already, with something other than yes. */
+export interface Answered {
+  readonly tried: ReadonlySet<NodeId>;
+  readonly busy: ReadonlySet<NodeId>;
+}
+
 /** What a request needs of its node while it looks for a slot. */
 export interface DispatchDeps {
-  /** Every node, best first; those in `tried` are excluded. */
-  readonly rank: (request: ClientRequest, digests: readonly Digest[], tried: ReadonlySet<NodeId>) => readonly Ranked[];
+  /** Every node, best first; those that have answered are excluded. A mere look around is no decision to be noted. */
+  readonly rank: (digests: readonly Digest[], answered: Answered, isNoted?: 'unnoted') => readonly Ranked[];
   readonly worker: (node: NodeId) => Worker;
+  /** Tells the worker what its engine will have read; undefined when nobody has counted. */
+  readonly prefix?: readonly number[] | undefined;
   /** A fresh record came with an answer. */
   readonly heard: (record: Busy['record']) => void;
-  readonly failed: (node: NodeId) => void;
+  /** Leave it alone for a while, at least for so long. */
+  readonly failed: (node: NodeId, forMs?: number) => void;
   readonly succeeded: (node: NodeId) => void;
   /** What happens to the request, for the journal. */
   readonly note: (event: RequestEvent) => void;
+  readonly clock: Clock;
+  readonly patience: PatienceLimits;
 }
 
 /** What may run a request. */
@@ -78,10 +91,12 @@ class Search {
   readonly #deps: DispatchDeps;
   readonly #signal: AbortSignal;
   /** Nodes that will not be asked again, each with the reason in words. */
-  readonly #tried = new Map<NodeId, {readonly name: string; readonly reason: string; readonly isTooLarge: boolean}>();
+  readonly #tried = new Map<NodeId, Tried>();
   /** Nodes that answered busy, with the wait they told. */
   readonly #busy = new Map<NodeId, {readonly node: Ranked; readonly retryAfterMs: number}>();
   #attempt = 0;
+  /** The prompt was too long for this one, so only larger contexts are worth asking. */
+  #tooShort: Ranked | undefined;
   #firstFault: Fault | undefined;
 
   constructor(request: ClientRequest, {digests, exact}: AcceptedModels, deps: DispatchDeps, signal: AbortSignal) {
@@ -96,9 +111,9 @@ class Search {
   async take(): Promise<Taken> {
     for (;;) {
       this.#signal.throwIfAborted();
-      const excluded = new Set([...this.#tried.keys(), ...this.#busy.keys()]);
-      const ranked = this.#deps.rank(this.#request, this.#digests, excluded);
-      const [best] = ranked;
+      const answered = {tried: new Set(this.#tried.keys()), busy: new Set(this.#busy.keys())};
+      const ranked = this.#deps.rank(this.#digests, answered);
+      const best = this.#tooShort ? ranked.find(hasMoreContextThan(this.#tooShort)) : ranked[0];
       const free = best?.place === undefined || this.#busy.size >= busyOffersMax ? undefined : best;
       const node = free ?? this.#shortestWait();
       if (!node || this.#attempt >= attemptsMax) throw this.#giveUp(ranked);
@@ -110,10 +125,17 @@ class Search {
   /** Runs it and waits for the first bytes. Undefined: it broke before any, so another node may take it. */
   async start({node, lease, attempt}: Taken): Promise<Started | undefined> {
     const body = new LeasedBody(lease, node.name, this.#signal);
+    const budgetMs = firstByteBudgetMs(node.cost, this.#deps.patience);
+    const hasOther = (): boolean => this.#others(node).length > 0;
+    using watch = watchFirstByte({clock: this.#deps.clock, budgetMs, nodeName: node.name, hasOther});
+    const {stalled} = watch;
     try {
-      const response = await lease.run(this.#request.body, this.#signal);
-      await body.begin(response);
-      const failure = await this.#failureIn(response, body);
+      const run = lease.run(this.#request.body, AbortSignal.any([this.#signal, stalled]));
+      const response = await unlessStalled(run, stalled);
+      await unlessStalled(body.begin(response), stalled);
+      watch[Symbol.dispose]();
+      const failure = await this.#failureIn(response, body, node);
+      if (failure?.code === 'BAD_REQUEST') this.#tooShort = node;
       if (failure === undefined) {
         this.#deps.succeeded(node.node);
         this.#noteStart(node, lease.digest, attempt, response.status);
@@ -122,20 +144,23 @@ class Search {
       }
       this.#noteBreak(node, attempt, failure);
     } catch (error) {
-      await body.return();
       this.#signal.throwIfAborted();
-      const fault = asFault(error, 'PEER_FAILED');
-      if (fault.code === 'PEER_FAILED') this.#deps.failed(node.node);
+      const fault = asFault(stalled.aborted ? stalled.reason : error, 'PEER_FAILED');
+      if (fault.code === 'PEER_FAILED') this.#deps.failed(node.node, stalled.aborted ? budgetMs : undefined);
       this.#noteBreak(node, attempt, fault);
     }
-    await body.return();
+    const ended = body.return();
+    // One that does not answer may not end either, and nobody should wait for that.
+    if (!stalled.aborted) await ended;
+    else ended.catch(() => undefined);
     return undefined;
   }
 
   async #offer(node: Ranked, force: boolean): Promise<Lease | undefined> {
     this.#attempt += 1;
     const attempt = this.#attempt;
-    const {name: nodeName, waitMs: estimateMs} = node;
+    const {name: nodeName} = node;
+    const estimateMs = Math.round((node.cost?.firstByteSeconds ?? 0) * 1000);
     this.#deps.note({kind: 'offered', attempt, node: node.node, nodeName, force, estimateMs});
     let answer: Lease | Busy | Refusal;
     try {
@@ -185,11 +210,12 @@ class Search {
       deadlineMs: undefined,
       bodyBytes: body.length,
       contentType,
-      waitEstimateMs: node.waitMs,
+      waitEstimateMs: expectedWaitMs(node),
       force,
       traceparent,
       caller,
       ...(keepAliveMs === undefined ? {} : {keepAliveMs}),
+      ...(this.#deps.prefix ? {prefix: this.#deps.prefix} : {}),
     };
   }
 
@@ -203,8 +229,11 @@ class Search {
    * An answer that another node may do better: an overloaded or broken engine, or a 200 whose first event is an error
    * (R21). What the client did wrong stays its answer everywhere (R108).
    */
-  async #failureIn(response: WorkResponse, body: LeasedBody): Promise<Fault | undefined> {
+  async #failureIn(response: WorkResponse, body: LeasedBody, node: Ranked): Promise<Fault | undefined> {
     const {status} = response;
+    if (status === 400 && body.firstBytesHave(tooLongMark) && this.#others(node).some(hasMoreContextThan(node))) {
+      return new Fault('BAD_REQUEST', `the prompt is longer than the context of ${node.contextTokens ?? 0} tokens`);
+    }
     if (status === 200) {
       const event = body.firstEventError();
       return event === undefined ? undefined : new Fault('ENGINE_FAILED', event, {details: {status}});
@@ -227,61 +256,34 @@ class Search {
     this.#note(node, fault);
   }
 
+  /** Who would be asked if this node were out. */
+  #others({node}: Ranked): readonly Ranked[] {
+    const answered = {tried: new Set([...this.#tried.keys(), node]), busy: new Set<NodeId>()};
+    return this.#deps.rank(this.#digests, answered, 'unnoted').filter(({place}) => place !== undefined);
+  }
+
   #note(node: Ranked, fault: Fault): void {
     this.#firstFault ??= fault;
     const isTooLarge = fault.details['refusal'] === 'memory';
     this.#tried.set(node.node, {name: node.name, reason: fault.message, isTooLarge});
   }
 
-  /** The first cause, with what the others said (R22); or why nobody could be asked at all. */
   #giveUp(ranked: readonly Ranked[]): Fault {
-    const tried = [...this.#tried.values()];
-    const attempts = tried.map(({name, reason}) => `${name}: ${reason}`);
-    const others = ranked.filter(({node}) => !this.#tried.has(node));
-    const excluded = others.map(({name, exclusion}) => `${name}: ${exclusion ?? 'not asked'}`);
-    if (tried.every(({isTooLarge}) => isTooLarge)) {
-      const fault = tooLargeEverywhere(this.#request.model, others, tried);
-      if (fault) return fault;
-    }
-    const details = {attempts, excluded};
-    const waits = [...this.#busy.values()].map(({retryAfterMs}) => retryAfterMs);
-    if (this.#firstFault) {
-      const {code, message} = this.#firstFault;
-      const retryAfterMs = waits.length > 0 ? {retryAfterMs: Math.min(...waits)} : {};
-      const more = attempts.length > 1 ? ` (tried: ${attempts.join('; ')})` : '';
-      return new Fault(code, `${message}${more}`, {
-        cause: this.#firstFault,
-        details: {...this.#firstFault.details, ...details, ...retryAfterMs},
-      });
-    }
-    if (isForbidden(others)) {
-      const nodes = others.filter(({exclusion}) => exclusion === 'not authorized').map(({name}) => name);
-      const right = `the node ${nodes.join(' or ')}`;
-      const message = `the key ${this.#request.caller?.name ?? ''} lacks a right that this request needs: ${right}`;
-      return new Fault('FORBIDDEN', message, {details: {right, retryable: false}});
-    }
-    if (others.some(isUnable) && others.every(each => isUnable(each) || each.exclusion === 'artifact')) {
-      const {model, needs} = this.#request;
-      return new Fault('BAD_REQUEST', `${model || 'the model'} cannot do this: it lacks ${needs.join(' or ')}`, {
-        details,
-      });
-    }
-    const {placement} = this.#request.policy;
-    const what = placement.kind === 'pin' ? `pinned to ${placement.nodes.join(' or ')}, and it` : 'no node';
-    const not = placement.kind === 'pin' ? 'cannot' : 'can';
-    return new Fault('NO_CANDIDATE', `${what} ${not} run this now (${excluded.join('; ')})`, {details});
+    const busyMs = [...this.#busy.values()].map(({retryAfterMs}) => retryAfterMs);
+    return giveUp(this.#request, {ranked, tried: this.#tried, busyMs, firstFault: this.#firstFault});
   }
 }
 
-/** Nobody is left, and only the rights of the key kept those out that could have run it. */
-function isForbidden(nodes: readonly Ranked[]): boolean {
-  const others = nodes.filter(({exclusion}) => exclusion !== 'policy' && exclusion !== 'artifact');
-  return others.length > 0 && others.every(({exclusion}) => exclusion === 'not authorized');
+/** Until the engine could begin with it, as the choice expected it. */
+function expectedWaitMs({cost}: Ranked): number {
+  return cost ? 1000 * (cost.terms.model + cost.terms.queue) : 0;
 }
 
-/** Has the model, which is no model for this: asking again cannot help. */
-function isUnable({exclusion}: Ranked): boolean {
-  return exclusion === 'capability';
+/** In the body of a 400 with which llama-server refuses a prompt that is longer than a slot (R25). */
+const tooLongMark = '"exceed_context_size_error"';
+
+function hasMoreContextThan(node: Ranked): (other: Ranked) => boolean {
+  return ({contextTokens = 0}) => contextTokens > (node.contextTokens ?? 0);
 }
 
 /** The message of an OpenAI-style error body. */

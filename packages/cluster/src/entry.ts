@@ -1,6 +1,5 @@
 import {
   automatic,
-  decide,
   describeError,
   Fault,
   formatPolicy,
@@ -11,22 +10,12 @@ import {
   resolveModel,
   toNamedModel,
 } from '@hearsay/core';
-import type {
-  Answer,
-  ClientRequest,
-  Cluster,
-  DecisionFacts,
-  HeldModel,
-  MeshRole,
-  Plan,
-  ModelReport,
-  PlanResult,
-  Policy,
-} from '@hearsay/core';
+import type {Answer, ClientRequest, Cluster, HeldModel, Plan, ModelReport, PlanResult, Policy} from '@hearsay/core';
 import type {PolicyWish, Ranked, RequestEvent, Workload} from '@hearsay/core';
 import type {Announcer} from './announcer.ts';
+import {chooseNode} from './choose-node.ts';
+import type {ChooserConfig, ChooserDeps, Wanted as Choosing} from './choose-node.ts';
 import {dispatch} from './dispatch.ts';
-import type {DispatchDeps} from './dispatch.ts';
 import type {ClusterDeps} from './join-cluster.ts';
 import type {OperatorKeeper} from './keep-operator.ts';
 import {reportModels} from './reports.ts';
@@ -36,12 +25,10 @@ import {withParameters} from './with-parameters.ts';
 /** After the start an unknown name may be known in a moment: wait this long for peers before saying 404 (R112). */
 const settlingMs = 3000;
 
-export interface EntryConfig {
+export interface EntryConfig extends ChooserConfig {
   readonly workloads: readonly Workload[];
   /** What holds for requests for which nobody wishes anything else. */
   readonly policy: Policy | undefined;
-  /** `serve`: asks nobody. Default: both. */
-  readonly role?: MeshRole;
 }
 
 export interface EntryDeps {
@@ -49,7 +36,7 @@ export interface EntryDeps {
   readonly keeper: ViewKeeper;
   readonly announcer: Announcer;
   readonly operator: OperatorKeeper;
-  readonly worker: DispatchDeps['worker'];
+  readonly choosing: ChooserDeps;
 }
 
 /** What this node does for its own clients: from a name to a node that runs it. */
@@ -61,8 +48,8 @@ export interface Entry extends Pick<Cluster, 'dispatch' | 'route' | 'inFlight'> 
 }
 
 export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
-  const {announcer, keeper, operator, worker, deps} = entry;
-  const {clock, journal, log, mesh, random} = deps;
+  const {announcer, choosing, keeper, operator, deps} = entry;
+  const {clock, journal, log, random} = deps;
   const startedAtMs = clock.monotonicMs();
   let inFlight = 0;
   let catalogue: {version: number; inventory: Uint8Array; models: readonly HeldModel[]} | undefined;
@@ -107,46 +94,14 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
     return new Fault('BAD_FILE', message, {details: {param: 'model'}});
   }
 
-  function factsFor(
-    asking: Pick<Asking, 'id' | 'caller'>,
-    plan: Pick<Plan, 'needs' | 'policy'>,
-    tried: Tried,
-  ): DecisionFacts {
-    const {needs, policy} = plan;
-    const allowedNodes = asking.caller?.rights.nodes;
-    const question = {
-      digests: tried.digests,
-      needs,
-      policy,
-      tried: tried.nodes,
-      nowMs: clock.monotonicMs(),
-      allowedNodes,
-    };
-    return {
-      request: asking.id,
-      question,
-      self: announcer.self(),
-      nodes: keeper.view().nodes,
-      reach: config.role === 'serve' ? new Map<never, never>() : keeper.reach(),
-    };
-  }
-
-  function decidingFor(asking: Asking, plan: Plan, note: (event: RequestEvent) => void): DispatchDeps {
-    return {
-      rank(_request, digests, nodes): readonly Ranked[] {
-        const facts = factsFor(asking, plan, {digests, nodes});
-        const ranked = decide(facts);
-        note({kind: 'decided', facts, ranked});
-        return ranked;
-      },
-      worker,
-      heard(record) {
-        if (record && record.node !== mesh.self) keeper.judge({record, ageMs: 0});
-      },
-      failed: keeper.failed,
-      succeeded: keeper.succeeded,
-      note,
-    };
+  /** As for a request that nobody has been asked about yet. */
+  function choose(
+    wanted: Pick<Choosing, 'needs' | 'policy' | 'promptBytes'>,
+    digests: Plan['digests'],
+  ): readonly Ranked[] {
+    const id = newRequestId(random);
+    const choice = chooseNode({id, caller: undefined, ...wanted}, config, choosing, () => undefined);
+    return choice.rank(digests, {tried: new Set(), busy: new Set()});
   }
 
   async function run(request: ClientRequest, signal: AbortSignal): Promise<Answer> {
@@ -159,7 +114,9 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
     note({kind: 'planned', model, policy: written, policyFrom});
     const planned = {...request, model, needs, policy, body: withParameters(request.body, plan.parameters)};
     const options = {digests: plan.digests, exact: plan.exact};
-    const started = await dispatch(planned, options, decidingFor(asking, plan, note), signal);
+    const choice = chooseNode({...planned, promptBytes: planned.body.length}, config, choosing, note);
+    const started = await dispatch(planned, options, choice, signal);
+    choice.started(started);
     const {node, attempt: attempts, digest, response, body} = started;
     body.onEnd = error => {
       inFlight -= 1;
@@ -188,18 +145,13 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
     },
     inFlight: () => inFlight,
     find: async (model, signal) => settledPlan({model, needs: [], wish: undefined, caller: undefined}, signal),
-    rank(digests) {
-      const anything = {needs: [], policy: automatic};
-      const nobody = {digests, nodes: new Set<never>()};
-      return decide(factsFor({id: newRequestId(random), caller: undefined}, anything, nobody));
-    },
+    rank: digests => choose({needs: [], policy: automatic, promptBytes: 0}, digests),
     route({model: asked, needs, policy, promptBytes}) {
       const wish: PolicyWish | undefined = policy && {from: 'header', policy};
       const plan = planFor({model: asked, needs, wish, caller: undefined});
       if (plan.kind !== 'plan') throw notFound(asked, plan);
       const {digests, name: model, policyFrom} = plan;
-      const nobody = {digests, nodes: new Set<never>()};
-      const ranked = decide(factsFor({id: newRequestId(random), caller: undefined}, plan, nobody));
+      const ranked = choose({needs: plan.needs, policy: plan.policy, promptBytes}, digests);
       return {asked, model, digests, policy: formatPolicy(plan.policy), policyFrom, promptBytes, ranked};
     },
   };
@@ -208,13 +160,6 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
 /** What planning needs to know. */
 interface Wanted extends Pick<ClientRequest, 'model' | 'needs' | 'caller'> {
   readonly wish: PolicyWish | undefined;
-}
-
-interface Asking extends Wanted, Pick<ClientRequest, 'id'> {}
-
-interface Tried {
-  readonly digests: Plan['digests'];
-  readonly nodes: DecisionFacts['question']['tried'];
 }
 
 /** A dialect that does not say where a policy comes from has it from a header, if it is more than the default. */

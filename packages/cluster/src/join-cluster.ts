@@ -10,10 +10,10 @@ import type {
   ModelStore,
   TextStore,
 } from '@hearsay/core';
+import {Affinity} from './affinity.ts';
 import {startAnnouncer} from './announcer.ts';
 import {controlHere} from './control-here.ts';
 import {controlMesh} from './control-mesh.ts';
-import type {DispatchDeps} from './dispatch.ts';
 import {LoadClaims} from './load-claims.ts';
 import {makeEntry} from './entry.ts';
 import type {EntryConfig} from './entry.ts';
@@ -24,7 +24,9 @@ import {localWorker} from './local-worker.ts';
 import {reportEngines, reportModels, reportNodes} from './reports.ts';
 import {servePeers} from './serve-peer.ts';
 import type {ServePeer} from './serve-peer.ts';
+import {startExperience} from './start-experience.ts';
 import {startPreload} from './start-preload.ts';
+import {startSketching} from './start-sketching.ts';
 import {startViewKeeper} from './view-keeper.ts';
 
 export interface ClusterConfig extends EntryConfig {
@@ -33,6 +35,10 @@ export interface ClusterConfig extends EntryConfig {
   readonly version: string;
   /** Greater than at every start before; kept beside the node's key. */
   readonly boot: number;
+  /** Most context that a slot gets here, in tokens; undefined: what the memory allows. */
+  readonly contextMax: number | undefined;
+  /** Where the measured speeds of this node's models are kept; undefined: they are forgotten at the end. */
+  readonly experienceFile: string | undefined;
   /** Models that this node loads at its start and keeps. */
   readonly preload?: readonly string[];
   /** Whether other nodes may load and stop models here and read the logs of engines; default true. */
@@ -52,21 +58,28 @@ export interface ClusterDeps extends Environment {
  * Joins the mesh as one node: announces it, listens to the others, serves them, and dispatches what its gateway gets.
  */
 export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Promise<Cluster> {
-  const {engines, journal, log, mesh, models, operatorStore} = deps;
+  const {clock, engines, journal, log, mesh, models, operatorStore} = deps;
   const {nodeName} = config;
   const keeper = startViewKeeper(deps);
   const operator = await keepOperator(operatorStore, () => {
     announcer.touch();
     unloadIdle();
   });
-  const announcer = startAnnouncer(config, deps, {
-    nodeCount: () => keeper.view().nodes.size + 1,
-    ownFlags: operator.flags,
-  });
+  const experience = await startExperience(config.experienceFile, deps);
+  const affinity = new Affinity();
+  const announcer = startAnnouncer(
+    config,
+    {...deps, experience},
+    {
+      nodeCount: () => keeper.view().nodes.size + 1,
+      ownFlags: operator.flags,
+    },
+  );
   const claims = new LoadClaims({...deps, keeper, fresh: announcer.fresh});
-  const worker = claims.around(localWorker(mesh.self, models, engines));
+  const worker = claims.around(localWorker(mesh.self, {models, engines, experience, affinity}));
   const local = guardWorker(worker, {nodeName, models, flags: operator.flags});
 
+  const sketching = startSketching(config, {...deps, affinity});
   const serving = journalServing(servePeers(local, announcer.fresh, claims), {
     node: mesh.self,
     nodeName,
@@ -89,8 +102,8 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
   });
 
   const reportDeps = {keeper, announcer, deps};
-  const workerOf: DispatchDeps['worker'] = node => (node === mesh.self ? local : mesh.worker(node));
-  const entry = makeEntry(config, {...reportDeps, operator, worker: workerOf});
+  const choosing = {mesh, clock, keeper, announcer, affinity, local};
+  const entry = makeEntry(config, {...reportDeps, operator, choosing});
 
   /** While the owner uses the machine, models that nobody uses give their memory back. */
   function unloadIdle(): void {
@@ -131,6 +144,8 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
       preload[Symbol.dispose]();
       watch[Symbol.dispose]();
       await announcer[Symbol.asyncDispose]();
+      await sketching[Symbol.asyncDispose]();
+      await experience[Symbol.asyncDispose]();
       keeper[Symbol.dispose]();
     },
   };

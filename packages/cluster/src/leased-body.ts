@@ -15,6 +15,10 @@ export class LeasedBody implements AsyncIterableIterator<Uint8Array> {
   onEnd: (error: unknown) => void = () => undefined;
   /** The last bytes that were read, as text, in which llama-server tells what it counted. */
   readonly tail: ByteTail = new ByteTail();
+  /** The answer has come to its end. */
+  onWhole: (() => void) | undefined;
+  /** Sees every piece of the answer as it passes by. */
+  onBytes: ((bytes: Uint8Array) => void) | undefined;
   readonly #lease: Lease;
   readonly #nodeName: string;
   readonly #signal: AbortSignal;
@@ -55,6 +59,11 @@ export class LeasedBody implements AsyncIterableIterator<Uint8Array> {
     return event === undefined ? undefined : (/"message"\s*:\s*"([^"]*)"/u.exec(event)?.[1] ?? 'the engine failed');
   }
 
+  /** Whether the first bytes contain this text. */
+  firstBytesHave(text: string): boolean {
+    return this.#first !== undefined && Buffer.from(this.#first).includes(text);
+  }
+
   /** Reads what is left as text, up to a limit, and ends the run. */
   async readText(bytesMax: number): Promise<string> {
     const chunks: Uint8Array[] = [];
@@ -71,6 +80,7 @@ export class LeasedBody implements AsyncIterableIterator<Uint8Array> {
     const first = this.#first;
     if (first) {
       this.#first = undefined;
+      this.onBytes?.(first);
       return {done: false, value: first};
     }
     if (this.#ended || !this.#source) return {done: true, value: undefined};
@@ -78,6 +88,7 @@ export class LeasedBody implements AsyncIterableIterator<Uint8Array> {
       const result = await this.#source.next();
       if (result.done !== true) {
         this.tail.add(result.value);
+        this.onBytes?.(result.value);
         return result;
       }
     } catch (cause) {
@@ -87,6 +98,7 @@ export class LeasedBody implements AsyncIterableIterator<Uint8Array> {
     }
     const record = this.#response?.record();
     if (record) this.onRecord(record);
+    this.onWhole?.();
     await this.#end(undefined);
     return {done: true, value: undefined};
   }

@@ -66,7 +66,10 @@ function trial(count: number, {delay, dead = [], full = [], heard}: TrialOptions
       ...realEnvironment(),
       keeper: {
         view: () => ({...emptyView, nodes: new Map(known)}),
-        reach: () => new Map(ids.map(id => [id, {roundTripMs: 1, quarantinedUntilMs: 0}])),
+        reach: () =>
+          new Map(
+            ids.map(id => [id, {roundTripMs: 1, relayed: false, quarantinedUntilMs: 0, failures: 0, ownOffers: 0}]),
+          ),
       },
       models: {find: found => (found === wanted ? stored : undefined)},
       engines: {engines: () => (isLoaded(self) ? [starting] : [])},

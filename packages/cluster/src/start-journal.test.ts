@@ -120,8 +120,10 @@ test('what is older than the retention goes, and what is younger stays', async t
 test('a journal that has become too large loses its oldest requests and its file shrinks', async t => {
   const file = journalFile(t);
   const ids = Array.from({length: 2000}, newId);
+  let wallMs = environment.clock.wallMs() - 100_000;
+  const ticking = {...environment.clock, wallMs: () => (wallMs += 1)}; // requests of one millisecond go together
   {
-    await using journal = startJournal(config(file), environment);
+    await using journal = startJournal(config(file), {...environment, clock: ticking});
     for (const id of ids) for (const event of [arrived('m'.repeat(190)), ended('finished')]) journal.note(id, event);
   }
   const before = statSync(file).size;

@@ -67,3 +67,47 @@ test('every change of what is known is a new version, and reading is none', asyn
   keeper.linkChanged(peer, undefined);
   t.not(keeper.version(), before);
 });
+
+test('an own offer counts until it is answered, or until a record that can know of it', t => {
+  const {keeper} = trial(0);
+  const ownOffers = (): number | undefined => keeper.reach().get(peer)?.ownOffers;
+  const beatOf = (sequence: number, loadSeq: number): void => {
+    const payload = encodeBeat(beat('B', {sequence, loadSeq}));
+    keeper.judge({record: {node: peer, payload, signature: new Uint8Array(64)}, ageMs: 0});
+  };
+  {
+    using answered = keeper.offering(peer);
+    using taken = keeper.offering(peer);
+    t.is(ownOffers(), 2);
+    taken.untilNextRecord();
+    answered[Symbol.dispose]();
+  }
+  t.is(ownOffers(), 1);
+  beatOf(2, 0);
+  t.is(ownOffers(), 1, 'its load has not changed since');
+  beatOf(3, 1);
+  t.is(ownOffers(), 0);
+});
+
+test('a node in quarantine is probed by one request, and left alone again until that is answered', async t => {
+  const {clock, keeper} = trial(0);
+  const isLeftAlone = (): boolean => (keeper.reach().get(peer)?.quarantinedUntilMs ?? 0) > clock.monotonicMs();
+  keeper.failed(peer, 20_000);
+  await clock.advance(19_000);
+  t.true(isLeftAlone());
+  await clock.advance(2000);
+  t.false(isLeftAlone());
+  {
+    using _probe = keeper.offering(peer);
+    t.true(isLeftAlone());
+  }
+  keeper.succeeded(peer);
+  t.false(isLeftAlone());
+});
+
+test('this node too is left alone after its own engine has failed', t => {
+  const {keeper} = trial(0);
+  t.false(keeper.reach().has(node('A')));
+  keeper.failed(node('A'), 1000);
+  t.is(keeper.reach().get(node('A'))?.failures, 1);
+});

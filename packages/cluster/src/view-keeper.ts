@@ -7,7 +7,7 @@ import {
   emptyView,
   expireNodes,
 } from '@hearsay/core';
-import type {AgedRecord, Link, Mesh, NodeId, NodeRecord, Reach, SignedRecord, Verdict, View} from '@hearsay/core';
+import type {AgedRecord, Beat, Link, Mesh, NodeId, NodeRecord, Reach, SignedRecord, Verdict, View} from '@hearsay/core';
 import {inventoryDigest} from './announcer.ts';
 import type {ClusterDeps} from './join-cluster.ts';
 
@@ -37,11 +37,20 @@ export interface ViewKeeper extends Disposable {
   /** Everything held, with its age, for peers. */
   readonly held: () => readonly AgedRecord[];
   readonly linkChanged: (node: NodeId, link: Link | undefined) => void;
+  /** A fresh record that came with an answer. */
+  readonly heard: (record: SignedRecord | undefined) => void;
+  /** From now until it is disposed an offer of this node to that one counts as its load. */
+  readonly offering: (node: NodeId) => Offering;
   /** An offer could not be delivered or was not answered. */
-  readonly failed: (node: NodeId) => void;
+  readonly failed: (node: NodeId, forMs?: number) => void;
   readonly succeeded: (node: NodeId) => void;
   /** Resolves at the next change of what is known. */
   readonly changed: (signal: AbortSignal) => Promise<void>;
+}
+
+interface Offering extends Disposable {
+  /** It was taken, but the answer brought no record: it counts until one comes that knows of it. */
+  readonly untilNextRecord: () => void;
 }
 
 export interface ViewKeeperDeps extends Pick<ClusterDeps, 'clock' | 'log'> {
@@ -52,8 +61,9 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
   const {clock, log, mesh} = deps;
   const closing = new AbortController();
   const links = new Map<NodeId, Link>();
-  const failures = new Map<NodeId, {count: number; untilMs: number}>();
+  const failures = new Map<NodeId, {count: number; forMs: number; untilMs: number}>();
   const fetching = new Map<NodeId, string>();
+  const offers = new Map<NodeId, Set<{knownFromLoadSeq: number | undefined}>>();
   let view = emptyView;
   let version = 0;
   let next = Promise.withResolvers<void>();
@@ -77,9 +87,39 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
     const {view: merged, change} = applyRecord(view, {record, signed, ageMs}, clock.monotonicMs());
     if (change === 'old' || change === 'full') return 'ignore';
     setView(merged);
+    if (record.kind === 'beat') forgetKnownOffers(record);
     if (change !== 'updated') log('info', `node ${change}`, {node: record.node, ...nameOf(record)});
     fetchInventory(record.node);
     return 'accept';
+  }
+
+  /** Offers that a record with a greater load sequence counts itself (no clocks are compared, law 5). */
+  function forgetKnownOffers({node, loadSeq}: Beat): void {
+    for (const offer of offers.get(node) ?? []) {
+      if (offer.knownFromLoadSeq !== undefined && loadSeq >= offer.knownFromLoadSeq) offers.get(node)?.delete(offer);
+    }
+  }
+
+  /** One request finds out whether the node works again; until that is known the others go elsewhere. */
+  function probe(node: NodeId): void {
+    const failure = failures.get(node);
+    if (failure) failures.set(node, {...failure, untilMs: clock.monotonicMs() + failure.forMs});
+  }
+
+  function offering(node: NodeId): Offering {
+    const own = offers.get(node) ?? new Set();
+    offers.set(node, own);
+    const offer: {knownFromLoadSeq: number | undefined} = {knownFromLoadSeq: undefined};
+    own.add(offer);
+    probe(node);
+    return {
+      untilNextRecord() {
+        offer.knownFromLoadSeq = (view.nodes.get(node)?.beat.loadSeq ?? 0) + 1;
+      },
+      [Symbol.dispose]() {
+        if (offer.knownFromLoadSeq === undefined) own.delete(offer);
+      },
+    };
   }
 
   /** Fetches when the beat names another inventory than the one held; one at a time per node. */
@@ -131,10 +171,10 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
     setView(view);
   }
 
-  function failed(node: NodeId): void {
+  function failed(node: NodeId, atLeastMs = 0): void {
     const count = (failures.get(node)?.count ?? 0) + 1;
-    const forMs = Math.min(quarantineMaxMs, quarantineFirstMs * 2 ** (count - 1));
-    failures.set(node, {count, untilMs: clock.monotonicMs() + forMs});
+    const forMs = Math.max(atLeastMs, Math.min(quarantineMaxMs, quarantineFirstMs * 2 ** (count - 1)));
+    failures.set(node, {count, forMs, untilMs: clock.monotonicMs() + forMs});
     log('warn', 'node does not answer; leaving it alone for a while', {node, forMs});
   }
 
@@ -151,8 +191,12 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
     view: () => view,
     version: () => version,
     links: () => links,
-    reach: () => reachOf(links, failures),
+    reach: () => reachOf(mesh.self, {links, failures, offers}),
     judge,
+    heard(record) {
+      if (record && record.node !== mesh.self) judge({record, ageMs: 0});
+    },
+    offering,
     held: () => heldRecords(view, clock.monotonicMs()),
     linkChanged,
     failed,
@@ -171,17 +215,24 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
   };
 }
 
-function reachOf(
-  links: ReadonlyMap<NodeId, Link>,
-  failures: ReadonlyMap<NodeId, {untilMs: number}>,
-): ReadonlyMap<NodeId, Reach> {
-  const admitted = [...links.values()].filter(link => link.admitted);
-  return new Map(
-    admitted.map(({node, roundTripMs}) => [
-      node,
-      {roundTripMs, quarantinedUntilMs: failures.get(node)?.untilMs ?? -Infinity},
-    ]),
-  );
+interface Reachability {
+  readonly links: ReadonlyMap<NodeId, Link>;
+  readonly failures: ReadonlyMap<NodeId, {count: number; untilMs: number}>;
+  readonly offers: ReadonlyMap<NodeId, ReadonlySet<unknown>>;
+}
+
+/** This node is among them only while its own engines have failed. */
+function reachOf(self: NodeId, {links, failures, offers}: Reachability): ReadonlyMap<NodeId, Reach> {
+  const reach = new Map<NodeId, Reach>();
+  const add = (node: NodeId, way: Pick<Reach, 'roundTripMs' | 'relayed'>): void => {
+    const {count = 0, untilMs = -Infinity} = failures.get(node) ?? {};
+    reach.set(node, {...way, quarantinedUntilMs: untilMs, failures: count, ownOffers: offers.get(node)?.size ?? 0});
+  };
+  for (const {node, admitted, path, roundTripMs} of links.values()) {
+    if (admitted) add(node, {roundTripMs, relayed: path === 'relayed'});
+  }
+  if (failures.has(self)) add(self, {roundTripMs: 0, relayed: false});
+  return reach;
 }
 
 function heldRecords(view: View, nowMs: number): readonly AgedRecord[] {

@@ -7,9 +7,23 @@ import {automatic} from './policy.ts';
 import {emptyView} from './view.ts';
 import type {KnownNode, View} from './view.ts';
 
-const question: Question = {digests: [digest('a')], needs: ['chat'], policy: automatic, tried: new Set(), nowMs: 1000};
+const question: Question = {
+  digests: [digest('a')],
+  needs: ['chat'],
+  policy: automatic,
+  tried: new Set(),
+  busy: new Set(),
+  hits: new Map(),
+  nowMs: 1000,
+};
 const self: SelfFacts = {beat: beat('S'), models: []};
-const reachable: Reach = {roundTripMs: 2, quarantinedUntilMs: -Infinity};
+const reachable: Reach = {
+  roundTripMs: 2,
+  relayed: false,
+  quarantinedUntilMs: -Infinity,
+  failures: 0,
+  ownOffers: 0,
+};
 
 interface Peer {
   readonly beat?: Parameters<typeof beat>[1];
@@ -42,6 +56,7 @@ test('S67: each filter alone excludes a node, and its name is the reason', t => 
   t.is(candidatesFor(question, self, viewOf('A'), new Map())[1]?.exclusion, 'not connected');
   t.is(standing({}, {}, {...reachable, quarantinedUntilMs: 2000}).exclusion, 'quarantined');
   t.is(standing({tried: new Set([node('A')])}).exclusion, 'tried');
+  t.is(standing({busy: new Set([node('A')])}).exclusion, 'busy');
   t.is(standing({}, {beat: {flags: {draining: true, paused: false}}}).exclusion, 'draining');
   t.is(standing({}, {models: [model('m', 'b')]}).exclusion, 'artifact');
   t.is(standing({needs: ['chat', 'vision']}).exclusion, 'capability');
@@ -86,4 +101,34 @@ test('a model that is still unproven serves only what enters at its own node', t
   const [here, there] = candidatesFor({...question, digests: [unproven]}, own, peer, new Map([[node('A'), reachable]]));
   t.is(here?.exclusion, undefined);
   t.is(there?.exclusion, 'artifact');
+});
+
+test('R25: the context of a node that has not loaded the model is the one it would give it', t => {
+  const known = viewOf('A').nodes.get(node('A'));
+  if (!known) return t.fail();
+  const contextOf = (contextMax: number): number | undefined => {
+    const inventory = {digest: '', models: [model('m', 'a', {contextMax: 8192})], contextMax};
+    const view = {...emptyView, nodes: new Map([[node('A'), {...known, inventory}]])};
+    return candidatesFor(question, self, view, new Map([[node('A'), reachable]]))[1]?.contextTokens;
+  };
+  t.is(contextOf(4096), 4096);
+  t.is(contextOf(32_768), 8192);
+  t.is(standing({}, {beat: {engines: [engineBeat('a', {context: 2048})]}}).contextTokens, 2048);
+});
+
+test('what a node has not measured is guessed from its other models, else from its hardware', t => {
+  const found = {prefillTps: 100, decodeTps: 10, loadMs: 2000, holdMs: 1, outputTokens: 1, bytesPerToken: 4};
+  const double = model('m', 'a', {sizeBytes: 2e9, parameters: 2e9});
+  const other = model('n', 'b', {sizeBytes: 1e9, parameters: 1e9, learned: found});
+  t.deepEqual(standing({}, {models: [double, other]}).likely, {prefillTps: 50, decodeTps: 5, loadMs: 4000});
+  t.is(standing({}, {models: [double]}).likely, undefined);
+  const known = viewOf('A').nodes.get(node('A'));
+  if (!known) return t.fail();
+  const hardware = {memoryBytesPerSecond: 80e9, operationsPerSecond: 4e12, diskBytesPerSecond: 1e9};
+  const view = {
+    ...emptyView,
+    nodes: new Map([[node('A'), {...known, inventory: {digest: '', models: [double], hardware}}]]),
+  };
+  const [, guessed] = candidatesFor(question, self, view, new Map([[node('A'), reachable]]));
+  t.deepEqual(guessed?.likely, {prefillTps: 1000, decodeTps: 30, loadMs: 2800});
 });

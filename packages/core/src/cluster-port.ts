@@ -6,6 +6,7 @@ import type {Capability} from './model.ts';
 import type {OperatorChange, OperatorState} from './operator.ts';
 import type {Policy} from './policy.ts';
 import type {RouteQuestion, RouteReport, WhyReport} from './why.ts';
+import type {RoutingHints} from './routing-hints.ts';
 import type {Endpoint} from './work.ts';
 
 /** A client's request as the gateway hands it on: parsed, bounded, and always streamed upstream. */
@@ -28,6 +29,8 @@ export interface ClientRequest {
   readonly traceparent: string | undefined;
   /** How long the model stays loaded afterwards, when the client says so; see `parseKeepAlive`. */
   readonly keepAliveMs?: number | undefined;
+  /** What helps to choose a node; absent: it is chosen without. */
+  readonly hints?: RoutingHints;
 }
 
 /** What ran, for response headers (S81). */

@@ -1,5 +1,6 @@
 import {candidatesFor} from './candidates.ts';
 import type {Question, Reach, SelfFacts} from './candidates.ts';
+import type {Asked} from './cost.ts';
 import type {Digest, NodeId} from './ids.ts';
 import type {ModelFacts} from './model.ts';
 import {rank} from './rank.ts';
@@ -8,8 +9,7 @@ import type {KnownNode, View} from './view.ts';
 
 /** Everything that a choice of node depends on. Kept in the journal, so that it can be made again (law 9). */
 export interface DecisionFacts {
-  /** The request's id: equal nodes are told apart by it. */
-  readonly request: string;
+  readonly asked: Asked;
   readonly question: Question;
   readonly self: SelfFacts;
   readonly nodes: View['nodes'];
@@ -38,8 +38,8 @@ export function compactFacts(facts: DecisionFacts): DecisionFacts {
   };
 }
 
-function rankWith({request, question, self, nodes}: DecisionFacts, reach: DecisionFacts['reach']): readonly Ranked[] {
-  return rank(candidatesFor(question, self, {nodes, stamps: new Map()}, reach), request);
+function rankWith({asked, question, self, nodes}: DecisionFacts, reach: DecisionFacts['reach']): readonly Ranked[] {
+  return rank(candidatesFor(question, self, {nodes, stamps: new Map()}, reach), asked);
 }
 
 function forgiven(reach: Reach): Reach {
@@ -51,10 +51,11 @@ function compactNode({beat, madeAtMs, inventory}: KnownNode, digests: readonly D
     beat,
     signed: {node: beat.node, payload: new Uint8Array(), signature: new Uint8Array()},
     madeAtMs,
-    inventory: inventory && {digest: inventory.digest, models: accepted(inventory.models, digests)},
+    inventory: inventory && {...inventory, models: accepted(inventory.models, digests)},
   };
 }
 
+/** What a node has measured of its other models tells what to expect of one that it has not run yet. */
 function accepted(models: readonly ModelFacts[], digests: readonly Digest[]): readonly ModelFacts[] {
-  return models.filter(({digest}) => digests.includes(digest));
+  return models.filter(({digest, learned}) => learned !== undefined || digests.includes(digest));
 }

@@ -1,5 +1,6 @@
 import type {ModelShape} from './fit.ts';
 import type {Digest} from './ids.ts';
+import type {LearnedFacts} from './learned.ts';
 
 /** What a model can be asked for. From the file's header and chat template, until an engine has confirmed it. */
 export type Capability =
@@ -31,6 +32,8 @@ export interface ModelFacts {
   readonly capabilities: readonly Capability[];
   /** True for the toy that ships with hearsay: offered only while nothing else is known. */
   readonly demo: boolean;
+  /** What the node has measured of it; absent before the first request. */
+  readonly learned?: LearnedFacts;
 }
 
 /** What a store adds to the bare weights under one of their names, as Ollama's tags do. For dialects that follow it. */

@@ -1,29 +1,16 @@
 /**
- * Beats, leaves and inventories in bytes. Kept apart from the stream messages: they change with what nodes tell of
+ * Beats, sketches and leaves in bytes. Kept apart from the stream messages: they change with what nodes tell of
  * themselves.
  */
 import {encode} from 'cborg';
 import {z} from 'zod';
-import {isProven, shortDigest} from './ids.ts';
-import {inventoryBytesMax, nameLengthMax} from './limits.ts';
-import type {ModelFacts} from './model.ts';
-import type {Beat, EngineBeat, Inventory, Leave, NodeRecord, SignedRecord} from './record.ts';
-import {
-  capability,
-  digestBytes,
-  digestToBytes,
-  inventoryLimit,
-  parse,
-  payloadLimit,
-  text,
-  whole,
-  wireVersion,
-} from './wire.ts';
+import {isProven} from './ids.ts';
+import {nameLengthMax} from './limits.ts';
+import type {Beat, EngineBeat, Leave, NodeRecord, SignedRecord, Sketch} from './record.ts';
+import {digestBytes, digestToBytes, parse, payloadLimit, text, whole, wireVersion} from './wire.ts';
 
 /** Most engines one beat tells of: what fits the largest record. */
 const enginesMax = 30;
-/** Most models one inventory tells of. */
-const modelsMax = 2000;
 
 const engine = z
   .tuple([
@@ -69,6 +56,13 @@ const record = z.discriminatedUnion('k', [
     m: z.tuple([z.union([z.literal(0), z.literal(1)]), whole, whole]).rest(z.unknown()),
     f: whole,
   }),
+  z.object({
+    k: z.literal('sketch'),
+    v: z.literal(wireVersion),
+    b: whole,
+    s: whole,
+    p: z.array(z.tuple([digestBytes, z.instanceof(Uint8Array)]).rest(z.unknown())).max(enginesMax),
+  }),
   z.object({k: z.literal('leave'), v: z.literal(wireVersion), b: whole, s: whole}),
 ]);
 
@@ -100,10 +94,44 @@ export function encodeLeave({boot, sequence}: Leave): Uint8Array {
   return encode({k: 'leave', v: wireVersion, b: boot, s: sequence});
 }
 
+/** Most hashes in one sketch, over all models: what fits the largest record. */
+const hashesMax = 384;
+
+/** The payload of a sketch; of each model the newest hashes, until it is full. */
+export function encodeSketch({boot, sequence, prompts}: Sketch): Uint8Array {
+  let left = hashesMax;
+  const p: unknown[] = [];
+  for (const [digest, hashes] of prompts) {
+    if (!isProven(digest) || left === 0 || p.length >= hashedModelsMax) continue;
+    const newest = [...hashes].slice(-left);
+    left -= newest.length;
+    p.push([digestToBytes(digest), encodeHashes(newest)]);
+  }
+  return encode({k: 'sketch', v: wireVersion, b: boot, s: sequence, p});
+}
+
+/** Their digests take 36 bytes each. */
+const hashedModelsMax = 8;
+
+function encodeHashes(hashes: readonly number[]): Uint8Array {
+  const view = new DataView(new ArrayBuffer(4 * hashes.length));
+  for (const [index, hash] of hashes.entries()) view.setUint32(4 * index, hash);
+  return new Uint8Array(view.buffer);
+}
+
+function decodeHashes(bytes: Uint8Array): ReadonlySet<number> {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  return new Set(Array.from({length: Math.floor(bytes.length / 4)}, (_, index) => view.getUint32(4 * index)));
+}
+
 /** The record inside a signed envelope whose signature has been checked. */
 export function decodeRecord({node, payload}: SignedRecord): NodeRecord {
   const found = parse(record, payload, payloadLimit);
   if (found.k === 'leave') return {kind: 'leave', node, boot: found.b, sequence: found.s};
+  if (found.k === 'sketch') {
+    const prompts = new Map(found.p.map(([digest, bytes]) => [digest, decodeHashes(bytes)]));
+    return {kind: 'sketch', node, boot: found.b, sequence: found.s, prompts};
+  }
   const [kind, totalBytes, freeBytes] = found.m;
   return {
     kind: 'beat',
@@ -121,62 +149,6 @@ export function decodeRecord({node, payload}: SignedRecord): NodeRecord {
   };
 }
 
-const architectureLengthMax = 64;
-const quantLengthMax = 32;
-
-const modelFacts = z
-  .object({
-    d: digestBytes,
-    n: z.tuple([text(nameLengthMax)], text(nameLengthMax)),
-    z: whole,
-    y: whole,
-    a: text(architectureLengthMax),
-    q: text(quantLengthMax),
-    p: whole,
-    c: whole,
-    x: z.array(z.string()).max(16),
-    o: z.boolean(),
-  })
-  .transform((m): ModelFacts => ({
-    digest: m.d,
-    names: m.n,
-    sizeBytes: m.z,
-    needBytes: m.y,
-    architecture: m.a,
-    quant: m.q,
-    parameters: m.p,
-    contextMax: m.c,
-    capabilities: m.x.flatMap(word => capability.safeParse(word).data ?? []), // a newer version may know more
-    demo: m.o,
-  }));
-
-const inventory = z.object({v: z.literal(wireVersion), m: z.array(modelFacts).max(modelsMax)});
-
-/** Room for the frame around the models. */
-const frameBytesMax = 64;
-
-/**
- * Only proven models: an unproven digest must not leave this machine. Deterministic for equal inventories. What does
- * not fit is left out, the same at every time, and `leftOut` is told how many: peers would refuse all of it.
- */
-export function encodeInventory({models}: Inventory, leftOut: (count: number) => void = () => {}): Uint8Array {
-  const proven = models.filter(({digest}) => isProven(digest)).toSorted((a, b) => (a.digest < b.digest ? -1 : 1));
-  const told: unknown[] = [];
-  let bytes = frameBytesMax;
-  for (const model of proven.slice(0, modelsMax)) {
-    const one = encodeModel(model);
-    bytes += encode(one).length;
-    if (bytes > inventoryBytesMax) break;
-    told.push(one);
-  }
-  if (told.length < proven.length) leftOut(proven.length - told.length);
-  return encode({v: wireVersion, m: told});
-}
-
-export function decodeInventory(data: Uint8Array): Inventory {
-  return {models: parse(inventory, data, inventoryLimit).m};
-}
-
 function encodeEngine(beat: EngineBeat): unknown {
   return [
     digestToBytes(beat.digest),
@@ -190,28 +162,4 @@ function encodeEngine(beat: EngineBeat): unknown {
     Math.round(beat.untilSeconds),
     beat.sizeBytes,
   ];
-}
-
-/** Most names told of one model; one blob of Ollama may have many tags. */
-const namesMax = 16;
-
-/** Within the limits of the schema above, whatever the header of a file says: one odd file must not hide the others. */
-function encodeModel(model: ModelFacts): unknown {
-  const [first, ...rest] = model.names.map(name => name.slice(0, nameLengthMax)).filter(name => name !== '');
-  return {
-    d: digestToBytes(model.digest),
-    n: [first ?? shortDigest(model.digest), ...rest].slice(0, namesMax),
-    z: model.sizeBytes,
-    y: toWhole(model.needBytes),
-    a: model.architecture.slice(0, architectureLengthMax),
-    q: model.quant.slice(0, quantLengthMax),
-    p: toWhole(model.parameters),
-    c: toWhole(model.contextMax),
-    x: model.capabilities,
-    o: model.demo,
-  };
-}
-
-function toWhole(value: number): number {
-  return Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, Math.round(value)));
 }

@@ -63,11 +63,34 @@ export interface Leave extends Stamp {
   readonly node: NodeId;
 }
 
-export type NodeRecord = Beat | Leave;
+/**
+ * What a node's engines have read lately, as hashes of the ends of messages. Separate from the beat: it is larger, and
+ * may be older.
+ */
+export interface Sketch extends Stamp {
+  readonly kind: 'sketch';
+  readonly node: NodeId;
+  readonly prompts: ReadonlyMap<Digest, ReadonlySet<number>>;
+}
+
+export type NodeRecord = Beat | Leave | Sketch;
+
+/** How fast a machine is by its kind or by a short test: good enough until its models have been measured. */
+export interface HardwareFacts {
+  /** Of the memory that holds the weights. */
+  readonly memoryBytesPerSecond: number;
+  /** Of the arithmetic that reads prompts. */
+  readonly operationsPerSecond: number;
+  readonly diskBytesPerSecond: number;
+}
 
 /** Every model that a node stores and has proven. Fetched by stream when the digest in the beat changes. */
 export interface Inventory {
   readonly models: readonly ModelFacts[];
+  /** Most context that a slot gets there, in tokens; absent when it is not told. */
+  readonly contextMax?: number;
+  /** Absent when the node knows nothing of its own speed. */
+  readonly hardware?: HardwareFacts;
 }
 
 /** A record as it travels: the payload is relayed byte for byte, so that fields of a newer version survive. */

@@ -88,3 +88,21 @@ test('S101: whatever the order of arrival, all nodes end with the same view', t 
     }),
   );
 });
+
+test('a sketch belongs to one run of a known node: the newer one wins, and it ends with that run', t => {
+  const sketch = (sequence: number, boot = 1): NodeRecord => ({
+    kind: 'sketch',
+    node: node('A'),
+    boot,
+    sequence,
+    prompts: new Map(),
+  });
+  const held = (view: View): number | undefined => view.nodes.get(node('A'))?.sketch?.sequence;
+  t.is(hear(emptyView, sketch(1)).change, 'old');
+  const {view} = hear(hear(emptyView, beat('A', {sequence: 50})).view, sketch(2));
+  t.is(held(view), 2);
+  t.is(hear(view, sketch(1)).change, 'old');
+  t.is(hear(view, sketch(9, 2)).change, 'old');
+  t.is(held(hear(view, beat('A', {sequence: 51})).view), 2);
+  t.is(held(hear(view, beat('A', {boot: 2})).view), undefined);
+});

@@ -1,7 +1,7 @@
 import type {NodeId} from './ids.ts';
 import {viewNodesMax} from './limits.ts';
 import {isNewer} from './record.ts';
-import type {Beat, Inventory, NodeRecord, SignedRecord, Stamp} from './record.ts';
+import type {Beat, Inventory, NodeRecord, SignedRecord, Sketch, Stamp} from './record.ts';
 
 /** The newest that this node has heard of another. */
 export interface KnownNode {
@@ -11,7 +11,9 @@ export interface KnownNode {
   /** On this node's monotonic clock; earlier than the receipt by the time it spent on other nodes. */
   readonly madeAtMs: number;
   /** The last inventory fetched, and the digest it belongs to; may lag behind the beat for a moment. */
-  readonly inventory: {readonly digest: string; readonly models: Inventory['models']} | undefined;
+  readonly inventory: ({readonly digest: string} & Inventory) | undefined;
+  /** What its engines have read lately; of the same boot as the beat. */
+  readonly sketch?: Sketch;
 }
 
 /** Everything heard, as a value. `stamps` outlives the nodes, so that nothing old comes back (R36, R40). */
@@ -39,6 +41,7 @@ export function applyRecord(
   nowMs: number,
 ): ViewChange {
   const {record, signed, ageMs} = heard;
+  if (record.kind === 'sketch') return applySketch(view, record);
   const known = view.stamps.get(record.node);
   if (known && !isNewer(record, known)) return {view, change: 'old'};
   if (record.kind === 'beat' && ageMs > record.ttlMs) return {view, change: 'old'};
@@ -53,15 +56,24 @@ export function applyRecord(
     signed,
     madeAtMs: nowMs - ageMs,
     inventory: before?.inventory,
+    ...(before?.sketch?.boot === record.boot ? {sketch: before.sketch} : {}),
   });
   return {view: {nodes, stamps}, change: before ? 'updated' : 'joined'};
+}
+
+/** A sketch says nothing of a node that is not known, and nothing of an earlier run of it. */
+function applySketch(view: View, sketch: Sketch): ViewChange {
+  const known = view.nodes.get(sketch.node);
+  if (known?.beat.boot !== sketch.boot || (known.sketch && !isNewer(sketch, known.sketch)))
+    return {view, change: 'old'};
+  return {view: {...view, nodes: withEntry(view.nodes, sketch.node, {...known, sketch})}, change: 'updated'};
 }
 
 /** Stores a fetched inventory. Ignored when the node has gone meanwhile. */
 export function applyInventory(view: View, node: NodeId, fetched: {digest: string; inventory: Inventory}): View {
   const known = view.nodes.get(node);
   if (!known) return view;
-  const inventory = {digest: fetched.digest, models: fetched.inventory.models};
+  const inventory = {...fetched.inventory, digest: fetched.digest};
   return {...view, nodes: withEntry(view.nodes, node, {...known, inventory})};
 }
 

@@ -1,12 +1,13 @@
 import test from 'ava';
 import fc from 'fast-check';
-import {beat, digest, engineBeat, model, node} from '../../../test/support/builders.ts';
+import {beat, digest, engineBeat, learned, model, node} from '../../../test/support/builders.ts';
 import {decodeExchange, encodeExchange} from './exchange-codec.ts';
 import {Fault} from './fault.ts';
 import {isRequestId, toDigest} from './ids.ts';
 import type {RequestId} from './ids.ts';
-import {beatBytesMax, inventoryBytesMax} from './limits.ts';
-import {decodeInventory, decodeRecord, encodeBeat, encodeInventory, encodeLeave} from './record-codec.ts';
+import {beatBytesMax, inventoryBytesMax, recordBytesMax} from './limits.ts';
+import {decodeInventory, encodeInventory} from './inventory-codec.ts';
+import {decodeRecord, encodeBeat, encodeLeave, encodeSketch} from './record-codec.ts';
 import type {SignedRecord} from './record.ts';
 import {decodeOffer, decodeOfferAnswer, decodeSignedRecord} from './wire.ts';
 import {encodeOffer, encodeOfferAnswer, encodeSignedRecord} from './wire.ts';
@@ -77,6 +78,18 @@ test('a beat with four engines fits its budget', t => {
   t.true(encodeBeat(long).length <= beatBytesMax, `${encodeBeat(long).length} bytes`);
 });
 
+test('the fullest sketch fits a record, and keeps the newest hashes', t => {
+  const hashes = new Set(Array.from({length: 1000}, (_, index) => 4_000_000_000 + index));
+  const prompts = new Map(['a', 'b', 'c'].map(letter => [digest(letter), hashes]));
+  const payload = encodeSketch({kind: 'sketch', node: node('A'), boot: 1, sequence: 1, prompts});
+  const envelope = {node: node('A'), payload, signature: new Uint8Array(64)};
+  t.true(encodeSignedRecord(envelope).length <= recordBytesMax);
+  const back = decodeRecord(envelope);
+  const held = back.kind === 'sketch' ? back.prompts.get(digest('a')) : undefined;
+  t.true(held?.has(4_000_000_999));
+  t.false(held?.has(4_000_000_000));
+});
+
 test('unknown keys and further elements of a newer version are ignored', t => {
   const newer = new Uint8Array([
     0xa5,
@@ -86,6 +99,13 @@ test('unknown keys and further elements of a newer version are ignored', t => {
     0x01,
   ]);
   t.like(decodeRecord(signed(newer)), {kind: 'leave', sequence: 2});
+});
+
+test('an inventory carries what its node has measured and what it guesses of its machine', t => {
+  const hardware = {memoryBytesPerSecond: 80e9, operationsPerSecond: 4e12, diskBytesPerSecond: 1e9};
+  const facts = learned({decodeTps: 12.34, loadMs: undefined});
+  const inventory = {models: [model('m', 'a', {learned: facts}), model('n', 'b')], contextMax: 4096, hardware};
+  t.deepEqual(decodeInventory(encodeInventory(inventory)), inventory);
 });
 
 test('inventories never tell of a model that is still unproven, and equal ones have equal bytes', t => {

@@ -34,6 +34,8 @@ export type OfferAnswer = Accepted | Busy | Refusal;
 
 /** Most digests one request may accept. */
 const digestsMax = 64;
+/** Most message ends that an offer tells of: the newest are the ones that another conversation could share. */
+const prefixMax = 64;
 
 export const text = (max: number): z.ZodString => z.string().max(max);
 export const whole: z.ZodNumber = z.number().int().nonnegative();
@@ -108,6 +110,7 @@ const offer = z
     y: text(contentTypeLengthMax).optional(),
     k: z.int().min(-1).optional(),
     q: z.boolean().optional(),
+    x: z.array(whole.max(0xffff_ffff)).max(prefixMax).optional(),
   })
   .transform((o): WorkRequest => ({
     request: o.r,
@@ -126,6 +129,7 @@ const offer = z
     ...(o.y === undefined ? {} : {contentType: o.y}),
     ...(o.k === undefined ? {} : {keepAliveMs: o.k < 0 ? Infinity : o.k}),
     ...(o.q === undefined ? {} : {claim: o.q}),
+    ...(o.x === undefined ? {} : {prefix: o.x}),
   }));
 
 /** The stream header. Only proven digests may leave this machine. */
@@ -150,6 +154,7 @@ export function encodeOffer(request: WorkRequest): Uint8Array {
     ...(request.contentType === undefined ? {} : {y: request.contentType}),
     ...(request.keepAliveMs === undefined ? {} : {k: keepAliveOnWire(request.keepAliveMs)}),
     ...(request.claim === true ? {q: true} : {}),
+    ...(request.prefix === undefined ? {} : {x: request.prefix.slice(-prefixMax)}),
   });
 }
 

@@ -23,6 +23,8 @@ export interface RequestFrame {
   readonly contentType: string | undefined;
   /** The application, when it gave a key. */
   readonly caller?: Caller | undefined;
+  /** Any header, for what names the conversation; absent where there is none. */
+  readonly header?: (name: string) => string | undefined;
 }
 
 /** What the client asked for, ready to be dispatched. */

@@ -1,4 +1,4 @@
-import {nameLengthMax} from '@hearsay/core';
+import {nameLengthMax, routingHints} from '@hearsay/core';
 import type {Capability, ClientRequest, Endpoint} from '@hearsay/core';
 import {isObject} from './json.ts';
 import type {JsonObject} from './json.ts';
@@ -55,12 +55,13 @@ export function modelIn({model}: JsonObject): string {
 /** Pure: the request to dispatch; the body becomes bytes again. */
 export function clientRequest(errand: Errand, frame: RequestFrame): ClientRequest | Problem {
   const {provider, ...sent} = errand.body; // ours, not llama-server's
-  return requestOf({...errand, body: Buffer.from(JSON.stringify(sent))}, frame, provider);
+  const hints = routingHints(sent, frame.header ?? noHeaders);
+  return requestOf({...errand, body: Buffer.from(JSON.stringify(sent)), hints}, frame, provider);
 }
 
 /** Pure: as `clientRequest`, with a body that is bytes already. */
 export function requestOf(
-  errand: Pick<ClientRequest, 'model' | 'endpoint' | 'needs' | 'body' | 'contentType'>,
+  errand: Pick<ClientRequest, 'model' | 'endpoint' | 'needs' | 'body' | 'contentType' | 'hints'>,
   frame: RequestFrame,
   provider?: unknown,
 ): ClientRequest | Problem {
@@ -68,6 +69,10 @@ export function requestOf(
   if (isProblem(asked)) return asked;
   const {id, caller} = frame;
   return {id, ...errand, ...asked, caller, traceparent: readTraceparent(frame.traceparent)};
+}
+
+function noHeaders(): undefined {
+  return undefined;
 }
 
 function parseBody(bytes: Uint8Array): JsonObject | undefined {

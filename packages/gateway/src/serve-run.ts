@@ -49,6 +49,7 @@ async function readCall(
     id,
     policy: policy === undefined ? undefined : textOfHeader(policy),
     traceparent: headerOf(request, 'traceparent'),
+    header: name => headerOf(request, name),
     contentType: contentTypeOf(request),
     caller: callerIn(request),
   });

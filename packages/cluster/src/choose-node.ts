@@ -1,0 +1,136 @@
+import {decide} from '@hearsay/core';
+import type {
+  Asked,
+  ClientRequest,
+  Clock,
+  DecisionFacts,
+  Digest,
+  Mesh,
+  MeshRole,
+  NodeId,
+  PatienceLimits,
+  Question,
+  Ranked,
+  Reach,
+  RequestEvent,
+  Spread,
+} from '@hearsay/core';
+import type {SelfFacts, View, Worker} from '@hearsay/core';
+import type {Affinity, Hits} from './affinity.ts';
+import type {Announcer} from './announcer.ts';
+import type {Answered, DispatchDeps, Started} from './dispatch.ts';
+import {prefixChain} from './prefix-chain.ts';
+import {TimingsReader} from './read-timings.ts';
+import type {ViewKeeper} from './view-keeper.ts';
+
+export interface ChooserConfig extends PatienceLimits {
+  /** `use`: runs nothing for others; `serve`: asks nobody. Default: both. */
+  readonly role?: MeshRole;
+  readonly spread: Spread;
+  /** All nodes of a mesh hash prompts with the same key, others with another. */
+  readonly affinityKey: string;
+}
+
+export interface ChooserDeps {
+  readonly mesh: Pick<Mesh, 'self' | 'worker'>;
+  readonly clock: Clock;
+  readonly keeper: ViewKeeper;
+  readonly announcer: Pick<Announcer, 'self'>;
+  readonly affinity: Affinity;
+  /** This machine. */
+  readonly local: Worker;
+}
+
+/** What of a request its node is chosen by. */
+export interface Wanted extends Pick<ClientRequest, 'id' | 'needs' | 'policy' | 'hints' | 'caller'> {
+  readonly promptBytes: number;
+}
+
+/** What one request needs to find its node, and what is learned from how it went. */
+export interface Choice extends DispatchDeps {
+  /** Its first bytes have come. */
+  readonly started: (started: Started) => void;
+}
+
+/** The choice of a node for one request: everything that ranking goes by, from its one owner each. */
+export function chooseNode(
+  request: Wanted,
+  config: ChooserConfig,
+  deps: ChooserDeps,
+  note: (event: RequestEvent) => void,
+): Choice {
+  const {affinity, announcer, clock, keeper, local, mesh} = deps;
+  const {caller, hints, needs, policy} = request;
+  const allowedNodes = caller?.rights.nodes;
+  // Alone there is nothing to choose, so nothing is hashed.
+  const isAlone = keeper.view().nodes.size === 0 || config.spread === 'off';
+  const chain = isAlone || !hints ? undefined : prefixChain(config.affinityKey, hints.conversation);
+  const asked: Asked = {
+    request: request.id,
+    spread: config.spread,
+    promptBytes: request.promptBytes,
+    maxTokens: hints?.maxTokens,
+  };
+  let hits: Hits = noHits;
+
+  function question(digests: readonly Digest[], answered: Answered, self: SelfFacts, view: View): Question {
+    const nowMs = clock.monotonicMs();
+    hits = chain ? affinity.hits({chain, session: hints?.session, digests}, self.beat, view, nowMs) : noHits;
+    const bytes = new Map<NodeId, number>();
+    for (const [node, share] of hits) bytes.set(node, Math.round(share * affinity.trust(node) * asked.promptBytes));
+    return {digests, needs, policy, ...answered, hits: bytes, nowMs, allowedNodes};
+  }
+
+  return {
+    rank(digests, answered, isNoted): readonly Ranked[] {
+      const view = keeper.view();
+      const reach = config.role === 'serve' ? nobody : keeper.reach();
+      const self = announcer.self();
+      const asking = question(digests, answered, self, view);
+      const facts: DecisionFacts = {asked, question: asking, self, nodes: view.nodes, reach};
+      const ranked = decide(facts);
+      if (isNoted !== 'unnoted') note({kind: 'decided', facts, ranked});
+      return ranked;
+    },
+    worker: node => (node === mesh.self ? local : counted(mesh.worker(node), keeper)),
+    prefix: chain?.ends,
+    heard: keeper.heard,
+    failed: keeper.failed,
+    succeeded: keeper.succeeded,
+    clock,
+    patience: config,
+    note,
+    started({node: {node}, digest, body}) {
+      if (!chain) return;
+      const share = hits.get(node) ?? 0;
+      affinity.sent(node, digest, chain, hints?.session, clock.monotonicMs());
+      if (share === 0) return;
+      const reader = new TimingsReader();
+      body.onBytes = bytes => reader.read(bytes);
+      body.onWhole = () => {
+        const timings = reader.timings();
+        if (!timings) return;
+        const {cachedTokens, promptTokens} = timings;
+        affinity.learned(node, share * (cachedTokens + promptTokens), cachedTokens);
+      };
+    },
+  };
+}
+
+const noHits: Hits = new Map();
+const nobody: ReadonlyMap<NodeId, Reach> = new Map();
+
+/** A peer whose unanswered offers count as its load: its records cannot know of them yet. */
+function counted(worker: Worker, keeper: ViewKeeper): Worker {
+  return {
+    node: worker.node,
+    async offer(request, signal) {
+      using offering = keeper.offering(worker.node);
+      const answer = await worker.offer(request, signal);
+      // Before it stops counting, so that no request in between sees the node without it.
+      if (answer.kind !== 'refused' && answer.record) keeper.heard(answer.record);
+      else if (answer.kind === 'accepted') offering.untilNextRecord();
+      return answer;
+    },
+  };
+}

@@ -1,0 +1,199 @@
+import type {Candidate} from './candidates.ts';
+import type {LearnedFacts} from './learned.ts';
+
+/**
+ * What a request costs on a node, term by term, in the order in which the time passes; then what it costs others, and
+ * what the owner or experience says.
+ */
+export const costTerms = ['path', 'model', 'queue', 'prefill', 'decode', 'evict', 'copy', 'policy', 'risk'] as const;
+export type CostTerm = (typeof costTerms)[number];
+
+export type Source = 'measured' | 'guess';
+
+/** One number in seconds, and what it is made of. */
+export interface Cost {
+  /** What the order goes by: the sum of the terms, decode counted by `decodeWeight`. */
+  readonly seconds: number;
+  /** Until the first byte of output. */
+  readonly firstByteSeconds: number;
+  readonly terms: Readonly<Record<CostTerm, number>>;
+  readonly sources: Readonly<Record<CostTerm, Source>>;
+}
+
+/** What ranking needs to know of a request beside its candidates. */
+export interface Asked {
+  /** Spreads equal nodes over requests without chance. */
+  readonly request: string;
+  readonly spread: Spread;
+  readonly promptBytes: number;
+  /** The client's own limit on output tokens. */
+  readonly maxTokens: number | undefined;
+}
+
+/** `off`: the seed rule to the letter. `auto`: what costs least, which is the seed rule until something is measured. */
+export type Spread = 'off' | 'auto';
+
+/** Speeds that stand in for those of a node that nothing is known of, so that it differs from the others in nothing. */
+export interface Reference {
+  readonly prefillTps: number;
+  readonly decodeTps: number;
+  readonly outputTokens: number;
+  readonly bytesPerToken: number;
+}
+
+/** Used while nobody has measured anything: then they are equal for all and decide nothing. */
+const referenceAtFirst: Reference = {prefillTps: 500, decodeTps: 30, outputTokens: 250, bytesPerToken: 4};
+
+/** Writing is watched as it goes, so a second of it weighs less than one of waiting; 0.1…2 makes little difference. */
+export const decodeWeight = 0.5;
+
+/** How much each further stream slows the others of a node down while they are written. */
+const decodeSlowdown = 0.15;
+
+/** How much each running stream slows the reading of a prompt down, and how far that goes. */
+const prefillSlowdown = 0.1;
+const prefillSlowdownMax = 0.5;
+
+/** Own machine: a function call and a loopback connection. */
+const selfSeconds = 0.0003;
+const roundTripSecondsAtFirst = 0.005;
+/** A gigabit network, and what a volunteered relay can be expected to carry. */
+const bytesPerSecond = {direct: 100e6, relayed: 1e6} as const;
+const relaySeconds = 0.2;
+
+/** Loading from a disk nobody has measured: a SATA drive, and the start of the process. */
+const loadBytesPerSecond = 0.5e9;
+const loadStartSeconds = 0.8;
+/** Bringing a model over a gigabit network. */
+const pullBytesPerSecond = 0.1e9;
+/** Until a node that is full of busy models has room. */
+const noRoomSeconds = 10;
+
+/** A second copy must gain at least this much, so that two nodes do not take turns in loading a model. */
+const copySecondsMin = 0.5;
+const copyShare = 0.1;
+
+/** After a failed offer; doubles with each further one, as the quarantine does. */
+const riskSecondsFirst = 0.5;
+const riskSecondsMax = 60;
+
+/** Pure: the mean of what the nodes have measured of this model. */
+export function referenceOf(candidates: readonly Candidate[]): Reference {
+  const {prefillTps, decodeTps, outputTokens, bytesPerToken} = referenceAtFirst;
+  return {
+    prefillTps: mean(candidates, learned => learned.prefillTps) ?? prefillTps,
+    decodeTps: mean(candidates, learned => learned.decodeTps) ?? decodeTps,
+    outputTokens: mean(candidates, learned => learned.outputTokens) ?? outputTokens,
+    bytesPerToken: mean(candidates, learned => learned.bytesPerToken) ?? bytesPerToken,
+  };
+}
+
+function mean(
+  candidates: readonly Candidate[],
+  fact: (learned: LearnedFacts) => number | undefined,
+): number | undefined {
+  let sum = 0;
+  let count = 0;
+  for (const {learned} of candidates) {
+    const value = learned && fact(learned);
+    if (value === undefined) continue;
+    sum += value;
+    count += 1;
+  }
+  return count === 0 ? undefined : sum / count;
+}
+
+/** Pure: what the request costs on this node. `isCopy`: other nodes have the model loaded already. */
+export function costOf(candidate: Candidate, asked: Asked, reference: Reference, isCopy: boolean): Cost {
+  const {learned, likely} = candidate;
+  const isCold = candidate.state === 'stored' || candidate.state === 'absent';
+  const running = candidate.running + candidate.ownOffers;
+
+  const load = isCold ? loadSeconds(candidate) : 0;
+  const bytesPerToken = learned?.bytesPerToken ?? reference.bytesPerToken;
+  const prefillTps = learned?.prefillTps ?? likely?.prefillTps ?? reference.prefillTps;
+  const decodeTps = learned?.decodeTps ?? likely?.decodeTps ?? reference.decodeTps;
+  const tokens = Math.max(0, asked.promptBytes - candidate.hitBytes) / bytesPerToken;
+  const output = Math.min(asked.maxTokens ?? Infinity, learned?.outputTokens ?? reference.outputTokens);
+
+  const path = pathSeconds(candidate, asked.promptBytes);
+  const model = modelSeconds(candidate, load);
+  const queue = queueSeconds(candidate, output / decodeTps);
+  const prefill = tokens / prefillTps / (1 - Math.min(prefillSlowdownMax, prefillSlowdown * running));
+  const decode = (output / decodeTps) * (1 + decodeSlowdown * running);
+  const evict = isCold ? candidate.evictSeconds : 0;
+  const copy = isCold && isCopy ? Math.max(copySecondsMin, copyShare * load) : 0;
+  const risk =
+    candidate.failures === 0 ? 0 : Math.min(riskSecondsMax, riskSecondsFirst * 2 ** (candidate.failures - 1));
+
+  const firstByteSeconds = path + model + queue + prefill;
+  return {
+    seconds: firstByteSeconds + decodeWeight * decode + evict + copy + risk,
+    firstByteSeconds,
+    terms: {path, model, queue, prefill, decode, evict, copy, policy: 0, risk},
+    sources: sourcesOf(candidate, learned),
+  };
+}
+
+function pathSeconds({self, relayed, roundTripMs}: Candidate, bytes: number): number {
+  if (self) return selfSeconds;
+  const roundTrip = roundTripMs === undefined ? roundTripSecondsAtFirst : roundTripMs / 1000;
+  return relayed
+    ? relaySeconds + roundTrip + bytes / bytesPerSecond.relayed
+    : roundTrip + bytes / bytesPerSecond.direct;
+}
+
+/** Until the engine could begin. A loading one tells itself how long that will be. */
+function modelSeconds({state, waitMs, ageMs, hasRoom}: Candidate, load: number): number {
+  if (state === 'ready') return 0;
+  return state === 'loading' ? Math.max(0, waitMs - ageMs) / 1000 : load + (hasRoom ? 0 : noRoomSeconds);
+}
+
+function loadSeconds({learned, likely, sizeBytes, state}: Candidate): number {
+  const pull = state === 'absent' ? sizeBytes / pullBytesPerSecond : 0;
+  const load = learned?.loadMs ?? likely?.loadMs;
+  return pull + (load === undefined ? loadStartSeconds + sizeBytes / loadBytesPerSecond : load / 1000);
+}
+
+/**
+ * Until a slot is free: what the owner itself said, less the time since, and this node's own offers that it had not
+ * counted yet.
+ */
+function queueSeconds(candidate: Candidate, decodeSeconds: number): number {
+  const {slots, busy, queued, ownOffers, waitMs, ageMs, state, learned} = candidate;
+  const said = state === 'ready' ? Math.max(0, waitMs - ageMs) / 1000 : 0;
+  if (ownOffers === 0 || slots === 0) return said;
+  const ahead = Math.max(0, busy + queued - slots + 1);
+  const unseen = Math.max(0, busy + queued + ownOffers - slots + 1) - ahead;
+  const hold = learned?.holdMs === undefined ? decodeSeconds : learned.holdMs / 1000;
+  return said + (unseen * hold) / slots;
+}
+
+/** Which terms rest on measurements, as one of few shared objects: they are the same for most candidates. */
+function sourcesOf({self, roundTripMs, state}: Candidate, learned: LearnedFacts | undefined): Cost['sources'] {
+  const bits =
+    (self || roundTripMs !== undefined ? 1 : 0) +
+    (state === 'ready' || learned?.loadMs !== undefined ? 2 : 0) +
+    (learned?.holdMs === undefined ? 0 : 4) +
+    (learned?.prefillTps === undefined ? 0 : 8) +
+    (learned?.decodeTps === undefined ? 0 : 16);
+  return allSources[bits] ?? noSources;
+}
+
+const noSources: Cost['sources'] = sourcesFrom(0);
+const allSources: readonly Cost['sources'][] = Array.from({length: 32}, (_, bits) => sourcesFrom(bits));
+
+function sourcesFrom(bits: number): Cost['sources'] {
+  const source = (bit: number): Source => ((bits & bit) === 0 ? 'guess' : 'measured');
+  return {
+    path: source(1),
+    model: source(2),
+    queue: source(4),
+    prefill: source(8),
+    decode: source(16),
+    evict: 'guess',
+    copy: source(2),
+    policy: 'measured',
+    risk: 'measured',
+  };
+}

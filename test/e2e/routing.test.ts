@@ -1,0 +1,139 @@
+import {randomUUID} from 'node:crypto';
+import {setTimeout as sleep} from 'node:timers/promises';
+import test from 'ava';
+import type {ExecutionContext} from 'ava';
+import {chatText, counted} from '../support/chat.ts';
+import type {ChatText} from '../support/chat.ts';
+import {startDaemon} from '../support/daemon.ts';
+import type {Daemon} from '../support/daemon.ts';
+import {modelFolder} from '../support/models.ts';
+import {childrenWith} from '../support/processes.ts';
+import {engines, models} from '../support/reports.ts';
+import {until} from '../support/until.ts';
+
+const model = 'tiny-deep-F16';
+
+/** An entry node without models, and as many holders of a slow one. */
+async function startHolders(
+  t: ExecutionContext,
+  count: number,
+  variables: Readonly<Record<string, string>> = {},
+): Promise<readonly [Daemon, readonly Daemon[]]> {
+  const mesh = `test-${randomUUID().slice(0, 8)}`;
+  const folder = await modelFolder(t, `${model}.gguf`);
+  const common = {mesh, variables: {HEARSAY_THREADS: '1', ...variables}};
+  const [entry, ...holders] = await Promise.all([
+    startDaemon(t, {...common, name: 'entry'}),
+    ...Array.from({length: count}, async (_, index) =>
+      startDaemon(t, {...common, name: `holder-${index}`, models: [folder]}),
+    ),
+  ]);
+  await until(
+    'the entry node knows every holder',
+    async () => (await models(entry.url)).some(({nodes}) => nodes.length === count),
+    60_000,
+  );
+  return [entry, holders];
+}
+
+interface Asked extends ChatText {
+  readonly node: string | null;
+  readonly attempts: string | null;
+}
+
+async function ask(entry: Daemon, body: object = {}): Promise<Asked> {
+  const {status, headers, ...answer} = await chatText(entry.url, {model, max_tokens: 5, ...body});
+  if (status !== 200) throw new Error(`status ${status}; the log of the entry node:\n${entry.stderr()}`);
+  return {...answer, node: headers.get('x-hearsay-node'), attempts: headers.get('x-hearsay-attempts')};
+}
+
+function holderNamed(holders: readonly Daemon[], name: string | null): Daemon {
+  const found = holders.find(holder => holder.name === name);
+  if (!found) throw new Error(`no holder is named ${name}`);
+  return found;
+}
+
+/** Stops processes for as long as the test runs, so that everything can still end. */
+function freeze(t: ExecutionContext, ...processes: readonly number[]): void {
+  for (const pid of processes) {
+    process.kill(pid, 'SIGSTOP');
+    t.teardown(() => process.kill(pid, 'SIGCONT'));
+  }
+}
+
+/** The first may have been kept waiting with comments, and then has no headers; the next finds its way at once. */
+async function runsElsewhere(t: ExecutionContext, entry: Daemon, frozen: string | null): Promise<void> {
+  const {text, done} = await ask(entry);
+  t.deepEqual([text, done], [counted(5), true]);
+  const next = await ask(entry);
+  t.deepEqual([next.text, next.attempts], [counted(5), '1']);
+  t.not(next.node, frozen);
+}
+
+test.serial('S83: a node whose llama-server is frozen is left before output and not chosen next time', async t => {
+  const [entry, holders] = await startHolders(t, 2, {HEARSAY_FIRST_BYTE_MIN: '3s', HEARSAY_SPREAD: 'off'});
+  const first = await ask(entry);
+  const loaded = holderNamed(holders, first.node);
+  await until('the slot is free', async () => (await engines(loaded.url))[0]?.busy === 0);
+  freeze(t, ...childrenWith(`--alias ${model} `, [loaded.pid]));
+
+  await runsElsewhere(t, entry, first.node);
+});
+
+test.serial('S83: a frozen daemon is left before output and not chosen next time', async t => {
+  const [entry, holders] = await startHolders(t, 2, {HEARSAY_FIRST_BYTE_MIN: '3s'});
+  const first = await ask(entry);
+  freeze(t, holderNamed(holders, first.node).pid);
+
+  await runsElsewhere(t, entry, first.node);
+});
+
+test.serial('R25: a prompt too long for the node that is asked first runs where the context is longer', async t => {
+  const mesh = `test-${randomUUID().slice(0, 8)}`;
+  const folder = await modelFolder(t, 'tiny-count-F16.gguf');
+  const variables = (context: number) => ({HEARSAY_THREADS: '1', HEARSAY_CONTEXT: String(context)});
+  const short = await startDaemon(t, {name: 'short', mesh, models: [folder], variables: variables(256)});
+  const long = await startDaemon(t, {name: 'long', mesh, models: [folder], variables: variables(2048)});
+  await until('both are known', async () => (await models(short.url))[0]?.nodes.length === 2, 30_000);
+  await chatText(short.url, {model: 'tiny-count-F16', max_tokens: 2});
+
+  const messages = [{role: 'user', content: 'word '.repeat(100)}];
+  const {status, headers, text} = await chatText(short.url, {model: 'tiny-count-F16', max_tokens: 3, messages});
+  t.deepEqual([status, text, headers.get('x-hearsay-node')], [200, counted(3), 'long']);
+  const huge = [{role: 'user', content: 'word '.repeat(9000)}];
+  t.is((await chatText(short.url, {model: 'tiny-count-F16', messages: huge})).status, 400);
+  t.is(await long.stop(), 0);
+});
+
+/** More at once than one slot can answer soon, after the first has shown how long each takes. */
+async function askMany(entry: Daemon): Promise<ReadonlySet<string>> {
+  const body = {max_tokens: 60, ignore_eos: true};
+  await ask(entry, body);
+  await sleep(4000); // what it took is told within two seconds, and no report shows that
+  const answers = await Promise.all(Array.from({length: 6}, async () => ask(entry, body)));
+  return new Set(answers.flatMap(({node}) => node ?? [])); // one that waited long has no headers
+}
+
+test.serial('S21: with spread off a busy holder is waited for, and there is never a second copy', async t => {
+  const [entry, holders] = await startHolders(t, 2, {HEARSAY_SLOTS: '1', HEARSAY_SPREAD: 'off'});
+  t.is((await askMany(entry)).size, 1);
+  t.is(
+    childrenWith(
+      `--alias ${model} `,
+      holders.map(({pid}) => pid),
+    ).length,
+    1,
+  );
+});
+
+test.serial('S21: with auto a second copy is made when the measured wait is longer than a load', async t => {
+  const [entry, holders] = await startHolders(t, 2, {HEARSAY_SLOTS: '1'});
+  t.is((await askMany(entry)).size, 2);
+  t.is(
+    childrenWith(
+      `--alias ${model} `,
+      holders.map(({pid}) => pid),
+    ).length,
+    2,
+  );
+});
