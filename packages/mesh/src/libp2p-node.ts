@@ -13,8 +13,8 @@ import {createLibp2p} from 'libp2p';
 import {Fault} from '@hearsay/core';
 import type {Clock} from '@hearsay/core';
 import {hostPortOf, withoutLoopback} from './addresses.ts';
-import {watchedYamux} from './link-watch.ts';
 import {findPort} from './listen.ts';
+import {multiplexer} from './multiplexer.ts';
 
 /** Streams of one protocol on one connection: a busy node sends this many requests at once to its best neighbour. */
 export const streamsMax = 1024;
@@ -98,7 +98,7 @@ async function start(
     transports: [tcp(), circuitRelayTransport()],
     connectionEncrypters: [noise()],
     streamMuxers: [
-      watchedYamux(
+      multiplexer(
         {
           maxInboundStreams: 2 * streamsMax,
           maxOutboundStreams: 2 * streamsMax,
