@@ -1,169 +1,143 @@
-import {spawn} from 'node:child_process';
-import {mkdtemp, rm} from 'node:fs/promises';
-import {Agent, request} from 'node:http';
-import {createServer} from 'node:net';
-import {tmpdir} from 'node:os';
-import {join} from 'node:path';
-import {modelFolder, tinyModel} from '../test/support/models.ts';
-import {models} from '../test/support/reports.ts';
-import {startDaemon} from '../test/support/daemon.ts';
-import {until} from '../test/support/until.ts';
+import {parseArgs} from 'node:util';
+import type {Target} from './bench/ask-stream.ts';
+import {crowd, firstBytes, requestRates, tokenDelays, tokenRates} from './bench/measure.ts';
+import type {Crowd, Rate, Spread} from './bench/measure.ts';
+import {residentKib} from './bench/process-use.ts';
+import {realModel, startWays} from './bench/start-ways.ts';
+import {table} from './bench/table.ts';
+import type {Row} from './bench/table.ts';
 import {prepareTests} from './prepare-tests.ts';
 
 /**
- * `npm run bench:proxy`: what the way through hearsay costs. The same requests go, in turns within one run, straight
- * to a llama-server, through the gateway of the node that has the model, and through one that must cross the mesh.
- * Printed: time to the first byte and what was added to it, and tokens per second. Compare columns, not runs: the
- * machine is shared.
+ * `npm run bench:proxy`: what the way through hearsay costs. The same requests go, in turns within one run, straight to
+ * an engine, through the gateway of the node that has the engine (local), and through one that must cross the mesh
+ * (remote). The engine is a real llama-server, and where that would be the bottleneck a scripted one whose tokens carry
+ * the time. Compare columns, not runs: the machine is shared.
+ *
+ * `--against FOLDER` measures the daemons of another checkout beside those of this one · `--only first,delay,requests,
+ * tokens,crowd,real` · `--runs N` · `--rounds N` for single requests · `--streams 64,256` · `--profile FOLDER` leaves
+ * CPU profiles of the daemons.
  */
-
-const rounds = Number(process.argv[2] ?? 300);
-const model = 'tiny-count-F16';
-
-interface Target {
-  readonly name: string;
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly agent: Agent;
-  readonly firstByteMs: number[];
-}
+const {values: options} = parseArgs({
+  options: {
+    against: {type: 'string'},
+    only: {type: 'string', default: 'first,delay,requests,tokens,crowd,real'},
+    runs: {type: 'string', default: '3'},
+    rounds: {type: 'string', default: '300'},
+    streams: {type: 'string', default: '64,256,512'},
+    profile: {type: 'string'},
+  },
+});
+const parts = options.only.split(',');
+const runs = Number(options.runs);
+const rounds = Number(options.rounds);
 
 await using cleanup = new AsyncDisposableStack();
-const teardown = {teardown: (run: () => unknown): void => cleanup.defer(async () => void (await run()))};
 Object.assign(process.env, await prepareTests());
+const {real, scripted} = await startWays(cleanup, {against: options.against, profiles: options.profile});
+const names = scripted.map(({name}) => name);
+const rows: Row[] = [];
+const idle = scripted.map(one => residentKib(one));
 
-const direct = await startDirect();
-const mesh = `bench-${process.pid}`;
-const folder = await modelFolder(teardown, `${model}.gguf`);
-const variables = {HEARSAY_THREADS: '1', HEARSAY_CONTEXT: '2048'};
-const holder = await startDaemon(teardown, {name: 'holder', mesh, models: [folder], variables});
-const entry = await startDaemon(teardown, {name: 'entry', mesh});
-await until('the entry node knows the model', async () => (await models(entry.url)).length === 1);
-
-const targets = [
-  target('direct', direct.url, {authorization: `Bearer ${direct.key}`}),
-  target('gateway (local)', holder.url),
-  target('mesh (remote)', entry.url),
-];
-for (const one of targets) for (let warm = 0; warm < 30; warm += 1) await ask(one, 1);
-for (let round = 0; round < rounds; round += 1) {
-  for (const one of targets) one.firstByteMs.push((await ask(one, 1)).firstByteMs);
+if (parts.includes('first')) rows.push(...firstByteRows(await firstBytes(scripted, 'stamps-1', rounds), ''));
+if (parts.includes('delay')) rows.push(...delayRows(await tokenDelays(scripted, runs)));
+if (parts.includes('requests')) rows.push(...requestRows(await requestRates(scripted, runs)));
+if (parts.includes('tokens')) {
+  const rates = await tokenRates(scripted, runs, {model: 'stamps-1', tokens: 10_000}, 8);
+  rows.push(...tokenRows(rates, '8 streams'));
 }
-const speeds = await Promise.all(targets.map(async () => 0));
-for (const [index, one] of targets.entries()) speeds[index] = await tokensPerSecond(one);
-print(speeds);
-for (const {agent} of targets) agent.destroy();
-
-function target(name: string, url: string, headers: Target['headers'] = {}): Target {
-  return {name, url, headers, agent: new Agent({keepAlive: true, maxSockets: 16}), firstByteMs: []};
+if (parts.includes('real')) {
+  rows.push(...firstByteRows(await firstBytes(real, realModel, rounds), 'llama-server: '));
+  rows.push(...tokenRows(await tokenRates(real, runs, {model: realModel, tokens: 400}, 4), 'llama-server, 4 streams'));
 }
+console.log(`${rounds} single requests each, ${runs} runs, in turns; 64 streams of 50 tokens/s for the delay\n`);
+console.log(table(names, rows));
+console.log('\n++ stretch goal reached, + must reached, - missed; goals are local / remote\n');
+if (parts.includes('crowd')) await crowds(scripted.slice(1));
+for (const {agent} of scripted) agent.destroy();
 
-/** One streamed chat request; waits for its end. */
-async function ask(one: Target, tokens: number): Promise<{firstByteMs: number; text: string}> {
-  const {url, headers, agent} = one;
-  const body = JSON.stringify({
-    model,
-    stream: true,
-    max_tokens: tokens,
-    messages: [{role: 'user', content: 'count'}],
-  });
-  const startMs = performance.now();
-  const {promise, resolve, reject} = Promise.withResolvers<{firstByteMs: number; text: string}>();
-  const sent = request(`${url}/v1/chat/completions`, {
-    method: 'POST',
-    agent,
-    headers: {...headers, 'content-type': 'application/json', 'content-length': Buffer.byteLength(body)},
-  });
-  sent.on('error', error => {
-    // llama-server ends a connection after a hundred requests, which is no answer to this one.
-    if (sent.reusedSocket && 'code' in error && error.code === 'ECONNRESET') resolve(ask(one, tokens));
-    else reject(error);
-  });
-  sent.on('response', response => {
-    let firstByteMs: number | undefined;
-    let text = '';
-    response.setEncoding('utf8').on('data', (chunk: string) => {
-      firstByteMs ??= performance.now() - startMs;
-      text += chunk;
-    });
-    response.on('end', () => {
-      if (text.endsWith('data: [DONE]\n\n')) resolve({firstByteMs: firstByteMs ?? Number.NaN, text});
-      else reject(new Error(`${response.statusCode}: ${text.slice(0, 300)}`));
-    });
-  });
-  sent.end(body);
-  return promise;
+function firstByteRows(spreads: readonly Spread[], of: string): Row[] {
+  const [base = {p50: 0, p99: 0}] = spreads;
+  const added = (share: keyof Spread): (number | undefined)[] =>
+    spreads.map((each, way) => (way === 0 ? undefined : each[share] - base[share]));
+  return [
+    {figure: `${of}first byte, p50 ms`, values: spreads.map(({p50}) => p50), digits: 2},
+    {figure: `${of}first byte, p99 ms`, values: spreads.map(({p99}) => p99), digits: 2},
+    {
+      figure: `${of}added to the first byte, p50 ms`,
+      values: added('p50'),
+      digits: 2,
+      goal: {must: [0.4, 2], stretch: [0.2, 0.7], better: 'less'},
+    },
+    {
+      figure: `${of}added to the first byte, p99 ms`,
+      values: added('p99'),
+      digits: 2,
+      goal: {must: [4, 8], stretch: [2, 5], better: 'less'},
+    },
+  ];
 }
 
-/** Four streams at once, as many as there are slots; best of three, since a neighbour can only slow it down. */
-async function tokensPerSecond(one: Target): Promise<number> {
-  const runs: number[] = [];
-  for (let run = 0; run < 3; run += 1) {
-    const startMs = performance.now();
-    await Promise.all(Array.from({length: 4}, async () => ask(one, 400)));
-    runs.push((4 * 400 * 1000) / (performance.now() - startMs));
+function delayRows(spreads: readonly (Spread & Rate)[]): Row[] {
+  const [base = {p50: 0, p99: 0}] = spreads;
+  const row = (share: keyof Spread, must: number, stretch: number): Row => ({
+    figure: `added to each token, 64 streams, ${share} ms`,
+    values: spreads.map((each, way) => (way === 0 ? undefined : each[share] - base[share])),
+    digits: 2,
+    goal: {must: [must, must], stretch: [stretch, stretch], better: 'less'},
+  });
+  return [
+    {figure: 'token from engine to client, 64 streams, p50 ms', values: spreads.map(({p50}) => p50), digits: 2},
+    {figure: 'token from engine to client, 64 streams, p99 ms', values: spreads.map(({p99}) => p99), digits: 2},
+    row('p50', 0.7, 0.4),
+    row('p99', 6, 3),
+    processorRow(spreads, 'token, 64 streams'),
+  ];
+}
+
+function requestRows(rates: readonly Rate[]): Row[] {
+  const goal = {must: [4000, 1200], stretch: [8000, 2500], better: 'more'} as const;
+  return [
+    {figure: 'requests/s, 16 clients', values: rates.map(({perSecond}) => perSecond), digits: 0, goal},
+    processorRow(rates, 'request'),
+  ];
+}
+
+function tokenRows(rates: readonly Rate[], how: string): Row[] {
+  const values = rates.map(({perSecond}) => perSecond);
+  const share = values.map((rate, way) => (way > 0 && way % 2 === 0 ? rate / (values[way - 1] ?? rate) : undefined));
+  return [
+    {figure: `tokens/s, ${how}`, values, digits: 0},
+    {
+      figure: `tokens/s, ${how}, remote of local`,
+      values: share,
+      digits: 2,
+      goal: {must: [0, 0.7], stretch: [0, 0.95], better: 'more'},
+    },
+    processorRow(rates, `token, ${how}`),
+  ];
+}
+
+/** Says the same on a busy machine as on a quiet one. */
+function processorRow(rates: readonly Rate[], what: string): Row {
+  const values = rates.map(({processorMicros}) => processorMicros);
+  return {figure: `processor time for each ${what}, µs`, values, digits: 1};
+}
+
+async function crowds(targets: readonly Target[]): Promise<void> {
+  console.log('streams at once   errors   memory for each stream (must 64 KiB, stretch 24)');
+  for (const one of targets) {
+    for (const streams of options.streams.split(',').map(Number))
+      console.log(crowdLine(one, await crowd(one, streams)));
   }
-  return Math.max(...runs);
+  const memory = idle.flatMap((each, way) =>
+    Object.entries(each).map(([name, kib]) => `${names[way]} ${name} ${(kib / 1024).toFixed(0)}`),
+  );
+  console.log(`\nresident at rest, MiB (must 180, stretch 130): ${memory.join(', ')}`);
 }
 
-function print(tokenSpeeds: readonly number[]): void {
-  const [base] = targets;
-  if (!base) return;
-  console.log(`${rounds} requests each, in turns; model ${model}; 4 streams of 400 tokens for the speed\n`);
-  const heads = ['first byte p50', 'p99', 'added p50', 'p99', 'tokens/s', 'of direct'];
-  console.log(''.padEnd(18) + heads.map(word => word.padStart(16)).join(''));
-  for (const [index, {name, firstByteMs}] of targets.entries()) {
-    const at = (share: number): number => quantile(firstByteMs, share);
-    const added = (share: number): number => at(share) - quantile(base.firstByteMs, share);
-    const speed = tokenSpeeds[index] ?? 0;
-    const cells = [
-      `${at(0.5).toFixed(2)} ms`,
-      `${at(0.99).toFixed(2)} ms`,
-      `${added(0.5).toFixed(2)} ms`,
-      `${added(0.99).toFixed(2)} ms`,
-      speed.toFixed(0),
-      `${((100 * speed) / (tokenSpeeds[0] ?? 1)).toFixed(0)} %`,
-    ];
-    console.log(name.padEnd(18) + cells.map(cell => cell.padStart(16)).join(''));
-  }
-  console.log('\nfirst goals, added: local 0.4 / 4 ms, remote 2 / 8 ms (p50 / p99)');
-}
-
-function quantile(values: readonly number[], share: number): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN;
-}
-
-/** A llama-server of our own with the flags that a node gives its engines. */
-async function startDirect(): Promise<{url: string; key: string}> {
-  const key = 'bench';
-  const port = await freePort();
-  const scratch = await mkdtemp(join(tmpdir(), 'hearsay-bench-'));
-  cleanup.defer(async () => rm(scratch, {recursive: true, force: true}));
-  const file = tinyModel(`${model}.gguf`);
-  const serving = ['-m', file, '--alias', model, '--host', '127.0.0.1', '--port', String(port), '--no-ui', '--offline'];
-  const sizing = ['-c', '8192', '-np', '4', '--cache-ram', '0', '-t', '1'];
-  const child = spawn(process.env['HEARSAY_TEST_ENGINE'] ?? 'llama-server', [...serving, ...sizing], {
-    cwd: scratch,
-    env: {...process.env, LLAMA_API_KEY: key},
-    stdio: 'ignore',
-  });
-  cleanup.defer(() => void child.kill('SIGKILL'));
-  const url = `http://127.0.0.1:${port}`;
-  await until('llama-server is ready', async () => (await fetch(`${url}/health`).catch(() => undefined))?.ok === true);
-  return {url, key};
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  const {promise, resolve} = Promise.withResolvers<number>();
-  server.listen(0, '127.0.0.1', () => {
-    const address = server.address();
-    resolve(typeof address === 'object' && address ? address.port : 0);
-  });
-  const port = await promise;
-  await new Promise(closed => {
-    server.close(closed);
-  });
-  return port;
+function crowdLine(one: Target, {streams, errors, kibPerStream}: Crowd): string {
+  const memory = Object.entries(kibPerStream).map(([name, kib]) => `${name} ${kib.toFixed(0)} KiB`);
+  const first = errors[0] === undefined ? '' : `   first error: ${errors[0]}`;
+  return `${one.name.padEnd(18)}${String(streams).padStart(5)}${String(errors.length).padStart(9)}   ${memory.join(', ')}${first}`;
 }

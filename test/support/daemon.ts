@@ -29,6 +29,8 @@ export interface DaemonOptions {
   readonly variables?: Readonly<Record<string, string>>;
   /** Program and arguments to start it with, such as `ip netns exec NAME`. */
   readonly within?: readonly string[];
+  /** The `hearsay.mjs` of another checkout. */
+  readonly launcher?: string;
 }
 
 /** What a command has printed and how it ended. */
@@ -83,7 +85,7 @@ export async function startDaemon(t: Pick<ExecutionContext, 'teardown'>, options
   const [program = node, ...args] = [
     ...(options.within ?? []),
     node,
-    launcher,
+    options.launcher ?? launcher,
     'serve',
     ...daemonFlags(name, dataFolder, options),
   ];

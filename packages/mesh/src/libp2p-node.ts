@@ -1,5 +1,4 @@
 import {noise} from '@chainsafe/libp2p-noise';
-import {yamux} from '@chainsafe/libp2p-yamux';
 import type {GossipSub, GossipSubComponents} from '@libp2p/gossipsub';
 import {circuitRelayServer, circuitRelayTransport} from '@libp2p/circuit-relay-v2';
 import {identify, identifyPush} from '@libp2p/identify';
@@ -12,16 +11,16 @@ import {tcp} from '@libp2p/tcp';
 import type {Multiaddr} from '@multiformats/multiaddr';
 import {createLibp2p} from 'libp2p';
 import {Fault} from '@hearsay/core';
+import type {Clock} from '@hearsay/core';
 import {hostPortOf, withoutLoopback} from './addresses.ts';
 import {findPort} from './listen.ts';
+import {multiplexer} from './multiplexer.ts';
 
 /** Streams of one protocol on one connection: a busy node sends this many requests at once to its best neighbour. */
 export const streamsMax = 1024;
 
-/** Between two pings and for one of them: a dead link is noticed within six seconds. */
-const pingIntervalMs = 3000;
-const pingMsMin = 2000;
-const pingMsMax = 4000;
+/** How often the round trip to each peer is measured. It opens a stream, which costs more than all gossip would. */
+const roundTripIntervalMs = 10_000;
 
 /** A bulk transfer beside a token stream on one connection delays a token by some milliseconds with this window. */
 const windowBytesMax = 1024 * 1024;
@@ -55,6 +54,7 @@ export interface Libp2pNodeConfig {
   readonly relay: boolean;
   /** Addresses to tell others beside those that this machine knows of itself, for the port that was found. */
   readonly announce: (port: number) => readonly string[];
+  readonly clock: Clock;
 }
 
 interface Listeners {
@@ -98,15 +98,18 @@ async function start(
     transports: [tcp(), circuitRelayTransport()],
     connectionEncrypters: [noise()],
     streamMuxers: [
-      yamux({
-        maxInboundStreams: 2 * streamsMax,
-        maxOutboundStreams: 2 * streamsMax,
-        streamOptions: {
-          maxStreamWindowSize: windowBytesMax,
-          maxReadBufferLength: readBufferBytesMax,
-          maxWriteBufferLength: writeBufferBytesMax,
+      multiplexer(
+        {
+          maxInboundStreams: 2 * streamsMax,
+          maxOutboundStreams: 2 * streamsMax,
+          streamOptions: {
+            maxStreamWindowSize: windowBytesMax,
+            maxReadBufferLength: readBufferBytesMax,
+            maxWriteBufferLength: writeBufferBytesMax,
+          },
         },
-      }),
+        config.clock,
+      ),
     ],
     connectionManager: {
       maxConnections: 512,
@@ -116,10 +119,8 @@ async function start(
       addressDialTimeout: addressMsMax,
       inboundUpgradeTimeout: handshakeMsMax,
     },
-    connectionMonitor: {
-      pingInterval: pingIntervalMs,
-      pingTimeout: {minTimeout: pingMsMin, maxTimeout: pingMsMax},
-    },
+    // Only measures: an answer that is late says nothing as long as others come, see link-watch.ts.
+    connectionMonitor: {pingInterval: roundTripIntervalMs, abortConnectionOnPingFailure: false},
     // An address family or interface that is missing must not keep the node from starting.
     transportManager: {faultTolerance: FaultTolerance.NO_FATAL},
     connectionGater: config.gate,

@@ -158,6 +158,7 @@ export class MeshParts {
       gossip: this.gossip.service(),
       relay: this.#config.relay ?? false,
       announce: port => this.#announced(port),
+      clock: this.#environment.clock,
     });
   }
 
