@@ -6,6 +6,7 @@ import {
   decodeRecord,
   emptyView,
   expireNodes,
+  timeLimit,
 } from '@hearsay/core';
 import type {AgedRecord, Link, Mesh, NodeId, NodeRecord, Reach, SignedRecord, Verdict, View} from '@hearsay/core';
 import {inventoryDigest} from './announcer.ts';
@@ -107,9 +108,9 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
 
   /** True when the inventory is here. */
   async function fetch(node: NodeId): Promise<boolean> {
-    const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(inventoryTimeoutMs)]);
+    using limit = timeLimit(clock, inventoryTimeoutMs, 'an inventory', closing.signal);
     try {
-      const bytes = await mesh.inventory(node, signal);
+      const bytes = await mesh.inventory(node, limit.signal);
       const digest = inventoryDigest(bytes);
       setView(applyInventory(view, node, {digest, inventory: decodeInventory(bytes)}));
       return true;

@@ -7,9 +7,9 @@ export interface TimeLimit extends Disposable {
 }
 
 /**
- * Bounds a wait. Dispose it as soon as the wait is over: then neither a timer nor a listener is left behind. It does not
- * use `AbortSignal.any`, whose result stays in memory as long as the outer signal when somebody listens to it: on a
- * signal that lives as long as the daemon that is a leak.
+ * Bounds a wait. Dispose it as soon as the wait is over: then neither a timer nor a listener is left behind. It does
+ * not use `AbortSignal.any`: when somebody listens to such a signal it stays in memory as long as the outer one, which
+ * may live as long as the daemon.
  */
 export function timeLimit(clock: Clock, ms: number, what: string, outer?: AbortSignal): TimeLimit {
   const over = new AbortController();
