@@ -7,6 +7,7 @@ import {
   emptyView,
   expireNodes,
   timeLimit,
+  viewNodesMax,
 } from '@hearsay/core';
 import type {AgedRecord, Link, Mesh, NodeId, NodeRecord, Reach, SignedRecord, Verdict, View} from '@hearsay/core';
 import {inventoryDigest} from './announcer.ts';
@@ -57,6 +58,7 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
   const fetching = new Map<NodeId, string>();
   let view = emptyView;
   let version = 0;
+  let isFullTold = false;
   let next = Promise.withResolvers<void>();
 
   function setView(changed: View): void {
@@ -76,11 +78,18 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
     }
     if (record.node === mesh.self) return 'ignore';
     const {view: merged, change} = applyRecord(view, {record, signed, ageMs}, clock.monotonicMs());
+    if (change === 'full') noteFull(record.node);
     if (change === 'old' || change === 'full') return 'ignore';
     setView(merged);
     if (change !== 'updated') log('info', `node ${change}`, {node: record.node, ...nameOf(record)});
     fetchInventory(record.node);
     return 'accept';
+  }
+
+  function noteFull(node: NodeId): void {
+    if (!isFullTold)
+      log('warn', `there are more than ${viewNodesMax} nodes; what is said by others is left out`, {node});
+    isFullTold = true;
   }
 
   /** Fetches when the beat names another inventory than the one held; one at a time per node. */
