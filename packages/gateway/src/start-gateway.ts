@@ -41,6 +41,8 @@ export interface GatewayConfig {
   readonly silenceMs?: number;
   /** Pause between keep-alive comments after that. */
   readonly keepAliveMs?: number;
+  /** How long a client may take no byte of its stream. */
+  readonly stalledMs?: number;
   /** How long the head of a request may take to come. */
   readonly headMsMax?: number;
   /** The context of an engine that this node would start, for Ollama's `show`. */
@@ -106,6 +108,7 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
     aliases: config.aliases ?? {},
     silenceMs: config.silenceMs ?? 10_000,
     keepAliveMs: config.keepAliveMs ?? 15_000,
+    stalledMs: config.stalledMs,
     startedSeconds: Math.floor(deps.clock.wallMs() / 1000),
     contextTokens: config.contextTokens,
     presets: await openPresets(config.presetsFile),
