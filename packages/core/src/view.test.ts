@@ -93,7 +93,7 @@ test('however many nodes have come and gone, a new one is met; only too many at 
 /** A number in base58, as long as the end of an id. */
 function digits(number: number): string {
   const alphabet = '123456789ABCDEFGHJ';
-  return [...number.toString(18).padStart(45, '0')].map(digit => alphabet[parseInt(digit, 18)]).join('');
+  return Array.from(number.toString(18).padStart(45, '0'), digit => alphabet[parseInt(digit, 18)]).join('');
 }
 
 test('S101: whatever the order of arrival, all nodes end with the same view', t => {

@@ -10,6 +10,7 @@ import {errorFormFor} from './error-form.ts';
 import {isLoopback} from './front-door.ts';
 import {identifyBy} from './identify.ts';
 import type {KeyRing} from './key-ring.ts';
+import {HeldBodies, heldBytesMax} from './held-bodies.ts';
 import {listenAlso} from './listen-also.ts';
 import {openPresets} from './ollama/presets.ts';
 import {problemFrom, sendProblem} from './problem.ts';
@@ -33,6 +34,8 @@ export interface GatewayConfig {
   readonly insecure?: boolean;
   /** Largest body of a request, as sent and as decoded; `bodyBytesMax` unless given, and never more. */
   readonly bodyBytesMax?: number;
+  /** All bodies together that are held at one time. */
+  readonly heldBytesMax?: number;
   /** Files in PEM; with them the gateway speaks HTTPS only. */
   readonly tls?: {readonly certFile: string; readonly keyFile: string} | undefined;
   /** Names for models: `{'claude-haiku-*': 'qwen3'}`. */
@@ -91,11 +94,13 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
   if (!isLocal && !hasKeys && !insecure) throw openToAll(config.host);
   const running = new Set<AbortController>();
   const bodyBytesMax = Math.min(config.bodyBytesMax ?? bodyBytesMaxAnywhere, bodyBytesMaxAnywhere);
+  const bodies = new HeldBodies(config.heldBytesMax ?? heldBytesMax);
   const app = createApp({
     random: deps.random,
     authorise: identifyBy({keys, ring, requireKey, insecure}),
     headMsMax: config.headMsMax ?? headMsMax,
     bodyBytesMax,
+    bodies,
     tls: config.tls && (await readTls(config.tls)),
     corsOrigins: config.corsOrigins ?? [],
     hostnames: (config.hostnames ?? []).map(name => name.toLowerCase()),
@@ -105,6 +110,7 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
     ...deps,
     running,
     bodyBytesMax,
+    bodies,
     aliases: config.aliases ?? {},
     silenceMs: config.silenceMs ?? 10_000,
     keepAliveMs: config.keepAliveMs ?? 15_000,
