@@ -128,7 +128,7 @@ class World {
     this.#nodes.set(name, {name, mesh, cluster, engines, journal});
   }
 
-  /** Law 1: only the node where a request entered may offer it to others; asking who loads a model passes nothing on. */
+  /** Law 1: only the node where a request entered offers it to others; asking who loads a model passes nothing on. */
   #watched(mesh: Mesh): Mesh {
     const {self} = mesh;
     return {
