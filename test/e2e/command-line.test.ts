@@ -105,3 +105,12 @@ test('S57: stopping a model that nobody has ends with 3 and names it', async t =
   t.is(stdout, '');
   t.regex(stderr, /no-such-model/u);
 });
+
+test('a number that makes no sense is a usage error in words, without a stack trace', async t => {
+  for (const flag of ['--slots=0', '--context=1k', '--slots=-2']) {
+    const {code, stderr} = await runCli(['load', 'tiny', flag]);
+    t.is(code, 2, flag);
+    t.regex(stderr, /Write a whole number above 0\.\n/u);
+    t.notRegex(stderr, / at /u);
+  }
+});

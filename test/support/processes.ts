@@ -17,7 +17,11 @@ export function processesWith(text: string): readonly number[] {
 /** Processes that one of these has started, and whose command line holds the text. */
 export function childrenWith(text: string, parents: readonly number[]): readonly number[] {
   return processesWith(text).filter(pid => {
-    const parent = /^PPid:\s+(\d+)/mu.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
-    return parents.includes(Number(parent));
+    try {
+      const parent = /^PPid:\s+(\d+)/mu.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+      return parents.includes(Number(parent));
+    } catch {
+      return false; // it has ended meanwhile
+    }
   });
 }

@@ -6,13 +6,30 @@ import module from 'node:module';
 import {constants} from 'node:os';
 import {fileURLToPath} from 'node:url';
 
+/**
+ * Room for short-lived objects, in MiB. V8 alone would give them a hundred before it looks which are still used; a
+ * daemon has no use for that, and runs for months beside models that have.
+ */
+const shortLived = '--max-semi-space-size=8';
+
 if (Number(process.versions.node.split('.')[0]) >= 24) {
+  if (['serve', 'start'].includes(process.argv[2]) && !process.execArgv.includes(shortLived)) restartWith(shortLived);
   // Threads for files, four by default: calls to a network drive that is away occupy two of them for as long as it is.
   process.env.UV_THREADPOOL_SIZE ??= '16';
   module.enableCompileCache(); // later starts need not compile the sources again
   await import('../src/main.ts');
 } else {
   handOver();
+}
+
+/** Becomes the same process with one more flag, which V8 takes at its start only. Where that is impossible it goes on. */
+function restartWith(flag) {
+  if (process.platform === 'win32' || process.execve === undefined) return;
+  process.execve(
+    process.execPath,
+    [process.execPath, flag, ...process.execArgv, ...process.argv.slice(1)],
+    process.env,
+  );
 }
 
 function handOver() {

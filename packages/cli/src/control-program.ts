@@ -1,13 +1,13 @@
 import type {Command} from 'commander';
-import {Option} from 'commander';
+import {InvalidArgumentError, Option} from 'commander';
 import {z} from 'zod';
 import type {Query} from './query-commands.ts';
 import {systemClock} from './system.ts';
 
 const targetFlags = z.object({node: z.string().optional()});
 const loadFlags = targetFlags.extend({
-  context: z.coerce.number().int().positive({error: '--context must be a number of tokens'}).optional(),
-  slots: z.coerce.number().int().positive({error: '--slots must be a number'}).optional(),
+  context: z.number().optional(),
+  slots: z.number().optional(),
   keep: z.boolean().default(false),
 });
 const logFlags = targetFlags.extend({follow: z.boolean().default(false)});
@@ -24,8 +24,8 @@ export function addControl(program: Command, host: () => Option, queryFor: Query
     .description('load a model before anybody asks for it, on the node that ranks best')
     .argument('<model>')
     .addOption(node())
-    .option('--context <tokens>', 'context of one slot (default: as that node has set)')
-    .option('--slots <count>', 'requests at the same time (default: as that node has set)')
+    .option('--context <tokens>', 'context of one slot (default: as that node has set)', positiveInteger)
+    .option('--slots <count>', 'requests at the same time (default: as that node has set)', positiveInteger)
     .option('--keep', 'keep it loaded until it is stopped')
     .addOption(host());
   load.action(async (model: string) => {
@@ -69,4 +69,9 @@ export function addControl(program: Command, host: () => Option, queryFor: Query
     const {showLogs} = await commands();
     await showLogs({model, node: where}, follow, await queryFor(logs), systemClock);
   });
+}
+
+function positiveInteger(text: string): number {
+  if (!/^[1-9]\d{0,8}$/u.test(text)) throw new InvalidArgumentError('Write a whole number above 0.');
+  return Number(text);
 }

@@ -1,11 +1,12 @@
 import {spawn} from 'node:child_process';
 import type {ChildProcess} from 'node:child_process';
 import {once} from 'node:events';
-import {chmod, copyFile, mkdir, mkdtemp, rm, writeFile} from 'node:fs/promises';
+import {chmod, copyFile, mkdir, mkdtemp, readFile, rm, writeFile} from 'node:fs/promises';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import test from 'ava';
 import type {ExecutionContext} from 'ava';
+import {startDaemon} from '../../../test/support/daemon.ts';
 
 const launcher = join(import.meta.dirname, '..', 'bin', 'hearsay.mjs');
 
@@ -49,6 +50,15 @@ test('under Node 24 the launcher runs the command line in its own process', asyn
   const {exited, output} = run([launcher, 'version']);
   t.deepEqual(await exited, [0, null]);
   t.regex(output(), /^hearsay \d+\.\d+\.\d+\n$/u);
+});
+
+test('a daemon keeps its pid and its arguments, and is told to be modest with memory', async t => {
+  const daemon = await startDaemon(t, {name: 'modest'});
+  const words = (await readFile(`/proc/${daemon.pid}/cmdline`, 'utf8')).split('\0');
+  t.deepEqual(words.slice(1, 4), ['--max-semi-space-size=8', launcher, 'serve']);
+  t.is((await (await fetch(`${daemon.url}/health`)).json()).node, 'modest');
+  const residentKiB = Number(/^VmRSS:\s+(\d+)/mu.exec(await readFile(`/proc/${daemon.pid}/status`, 'utf8'))?.[1]);
+  t.true(residentKiB < 250 * 1024, `${residentKiB} KiB; some 145 MiB once Node has cached the sources`);
 });
 
 test('an older Node hands over to the one in node_modules, with arguments and exit code', async t => {

@@ -8,6 +8,7 @@ import {
   planRequest,
   readUsage,
   resolveModel,
+  timeLimit,
   toNamedModel,
 } from '@hearsay/core';
 import type {Answer, ClientRequest, Cluster, HeldModel, Plan, ModelReport, PlanResult, Policy} from '@hearsay/core';
@@ -78,7 +79,8 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
       const plan = planFor(asking);
       if (plan.kind === 'plan') return plan;
       if (settlesInMs <= 0) throw unusable(asking.model) ?? notFound(asking.model, plan);
-      await keeper.changed(AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(settlesInMs))]));
+      using limit = timeLimit(clock, settlesInMs, 'settling', signal);
+      await keeper.changed(limit.signal);
       signal.throwIfAborted();
     }
   }

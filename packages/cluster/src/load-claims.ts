@@ -1,4 +1,4 @@
-import {automatic, newRequestId} from '@hearsay/core';
+import {automatic, newRequestId, timeLimit} from '@hearsay/core';
 import type {
   Busy,
   Digest,
@@ -117,8 +117,8 @@ export class LoadClaims {
   ): Promise<Lease | Busy | Refusal> {
     const known = this.#claims.get(digest);
     const claim = known ?? this.#begin(digest);
-    const outcome = await claim.outcome;
     try {
+      const outcome = await claim.outcome;
       if (outcome.kind === 'theirs') return elsewhere(outcome.record);
       if (known !== undefined) await claim.settled.promise;
       return await local.offer(request, signal);
@@ -161,8 +161,7 @@ export class LoadClaims {
   /** What the peer answers when it has the model or will have it; undefined: it has not, or cannot be asked. */
   async #ask(node: NodeId, digest: Digest): Promise<Busy | undefined> {
     const {clock, random, mesh} = this.#deps;
-    const limit = new AbortController();
-    using _late = clock.after(answerMsMax, () => limit.abort());
+    using limit = timeLimit(clock, answerMsMax, 'the answer to a claim');
     try {
       const answer = await mesh.worker(node).offer(claimRequest(newRequestId(random), digest), limit.signal);
       if (answer.kind === 'accepted') await answer[Symbol.asyncDispose](); // it does not know claims

@@ -6,6 +6,8 @@ import {
   decodeRecord,
   emptyView,
   expireNodes,
+  timeLimit,
+  viewNodesMax,
 } from '@hearsay/core';
 import type {AgedRecord, Beat, Link, Mesh, NodeId, NodeRecord, Reach, SignedRecord, Verdict, View} from '@hearsay/core';
 import {inventoryDigest} from './announcer.ts';
@@ -66,6 +68,7 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
   const offers = new Map<NodeId, Set<{knownFromLoadSeq: number | undefined}>>();
   let view = emptyView;
   let version = 0;
+  let isFullTold = false;
   let next = Promise.withResolvers<void>();
 
   function setView(changed: View): void {
@@ -85,6 +88,7 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
     }
     if (record.node === mesh.self) return 'ignore';
     const {view: merged, change} = applyRecord(view, {record, signed, ageMs}, clock.monotonicMs());
+    if (change === 'full') noteFull(record.node);
     if (change === 'old' || change === 'full') return 'ignore';
     setView(merged);
     if (record.kind === 'beat') forgetKnownOffers(record);
@@ -122,6 +126,12 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
     };
   }
 
+  function noteFull(node: NodeId): void {
+    if (!isFullTold)
+      log('warn', `there are more than ${viewNodesMax} nodes; what is said by others is left out`, {node});
+    isFullTold = true;
+  }
+
   /** Fetches when the beat names another inventory than the one held; one at a time per node. */
   function fetchInventory(node: NodeId): void {
     const known = view.nodes.get(node);
@@ -147,9 +157,9 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
 
   /** True when the inventory is here. */
   async function fetch(node: NodeId): Promise<boolean> {
-    const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(inventoryTimeoutMs)]);
+    using limit = timeLimit(clock, inventoryTimeoutMs, 'an inventory', closing.signal);
     try {
-      const bytes = await mesh.inventory(node, signal);
+      const bytes = await mesh.inventory(node, limit.signal);
       const digest = inventoryDigest(bytes);
       setView(applyInventory(view, node, {digest, inventory: decodeInventory(bytes)}));
       return true;

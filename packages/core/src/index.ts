@@ -50,6 +50,8 @@ export {decodeOffer, decodeOfferAnswer, decodeSignedRecord} from './wire.ts';
 export {encodeOffer, encodeOfferAnswer, encodeSignedRecord} from './wire.ts';
 export {recordContext} from './wire.ts';
 export type {Accepted, OfferAnswer} from './wire.ts';
+export {timeLimit} from './time-limit.ts';
+export type {TimeLimit} from './time-limit.ts';
 export {applyInventory, applyRecord, emptyView, expireNodes, isAlive} from './view.ts';
 export type {KnownNode, View, ViewChange} from './view.ts';
 export {candidatesFor, isNamed} from './candidates.ts';

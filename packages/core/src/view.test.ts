@@ -1,6 +1,9 @@
 import test from 'ava';
 import fc from 'fast-check';
 import {beat, model, node} from '../../../test/support/builders.ts';
+import {toNodeId} from './ids.ts';
+import type {NodeId} from './ids.ts';
+import {viewNodesMax} from './limits.ts';
 import type {NodeRecord} from './record.ts';
 import {applyInventory, applyRecord, emptyView, expireNodes} from './view.ts';
 import type {View} from './view.ts';
@@ -71,6 +74,27 @@ const anyRecord = fc
     leaves: fc.boolean(),
   })
   .map(({letter, boot, sequence, leaves}) => (leaves ? leave(letter, sequence, boot) : beat(letter, {boot, sequence})));
+
+test('however many nodes have come and gone, a new one is met; only too many at once are not', t => {
+  const ids = Array.from({length: viewNodesMax + 1}, (_, index) => toNodeId(`12D3Koo${digits(index)}`));
+  const record = (id: NodeId, kind: 'beat' | 'leave'): NodeRecord =>
+    kind === 'beat' ? {...beat('A'), node: id} : {kind, node: id, boot: 1, sequence: 2};
+  const all = ids.slice(0, viewNodesMax).reduce((view, id) => hear(view, record(id, 'beat')).view, emptyView);
+  const [first, second, last] = [ids[0], ids[1], ids.at(-1)];
+  if (!first || !second || !last) return t.fail();
+  t.is(hear(all, record(last, 'beat')).change, 'full');
+
+  const fewer = [second, first].reduce((view, id) => hear(view, record(id, 'leave')).view, all);
+  const {view, change} = hear(fewer, record(last, 'beat'));
+  t.is(change, 'joined');
+  t.is(hear(view, record(first, 'beat')).change, 'old', 'who left last is still known as gone');
+});
+
+/** A number in base58, as long as the end of an id. */
+function digits(number: number): string {
+  const alphabet = '123456789ABCDEFGHJ';
+  return Array.from(number.toString(18).padStart(45, '0'), digit => alphabet[parseInt(digit, 18)]).join('');
+}
 
 test('S101: whatever the order of arrival, all nodes end with the same view', t => {
   const distinct = fc.uniqueArray(anyRecord, {selector: ({node: id, boot, sequence}) => `${id} ${boot} ${sequence}`});

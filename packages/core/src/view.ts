@@ -45,9 +45,9 @@ export function applyRecord(
   const known = view.stamps.get(record.node);
   if (known && !isNewer(record, known)) return {view, change: 'old'};
   if (record.kind === 'beat' && ageMs > record.ttlMs) return {view, change: 'old'};
-  if (!known && view.stamps.size >= viewNodesMax) return {view, change: 'full'};
+  const stamps = withStamp(view, record);
+  if (stamps === undefined) return {view, change: 'full'};
 
-  const stamps = withEntry(view.stamps, record.node, {boot: record.boot, sequence: record.sequence});
   if (record.kind === 'leave') return {view: {nodes: without(view.nodes, record.node), stamps}, change: 'left'};
 
   const before = view.nodes.get(record.node);
@@ -87,6 +87,20 @@ export function expireNodes(view: View, nowMs: number): {readonly view: View; re
 /** True while the node's last beat is within its life, on this node's clock (S71). */
 export function isAlive(known: KnownNode, nowMs: number): boolean {
   return nowMs - known.madeAtMs <= known.beat.ttlMs;
+}
+
+/**
+ * The stamps with that of this record as the newest. When there are too many, that of the node which has been gone for
+ * longest is forgotten: its last record is past its life by now, and so changes nothing any more. Undefined: nobody has
+ * gone.
+ */
+function withStamp({nodes, stamps}: View, {node, boot, sequence}: NodeRecord): View['stamps'] | undefined {
+  const copy = new Map(stamps);
+  copy.delete(node); // moves it to the end
+  copy.set(node, {boot, sequence});
+  if (copy.size <= viewNodesMax) return copy;
+  const gone = [...copy.keys()].find(each => each !== node && !nodes.has(each));
+  return gone !== undefined && copy.delete(gone) ? copy : undefined;
 }
 
 function withEntry<K, V>(map: ReadonlyMap<K, V>, key: K, value: V): ReadonlyMap<K, V> {

@@ -1,6 +1,6 @@
 import {readdir} from 'node:fs/promises';
 import {basename, join} from 'node:path';
-import {Fault, type Clock} from '@hearsay/core';
+import {Fault, timeLimit, type Clock} from '@hearsay/core';
 import {downloadFile} from './download-file.ts';
 import type {EngineRecipe, InstallProgress} from './install-engine.ts';
 import {unpackFlat} from './unpack-flat.ts';
@@ -87,11 +87,9 @@ async function fetchRelease(
 ): Promise<{readonly tag: string; readonly assets: ReadonlyMap<string, Asset>}> {
   const which = from.release === undefined ? 'latest' : `tags/${encodeURIComponent(from.release)}`;
   const url = `${from.releaseApi ?? officialApi}/releases/${which}`;
-  const limit = new AbortController();
-  using _ = deps.clock.after(answerTimeLimitMs, () => limit.abort(new Error('no answer')));
+  using limit = timeLimit(deps.clock, answerTimeLimitMs, 'the answer', signal);
   try {
-    const either = signal === undefined ? limit.signal : AbortSignal.any([signal, limit.signal]);
-    const response = await fetch(url, {headers: {accept: 'application/json'}, signal: either});
+    const response = await fetch(url, {headers: {accept: 'application/json'}, signal: limit.signal});
     if (response.ok) return parseRelease(await response.json());
     await response.body?.cancel();
     throw new Error(`HTTP ${response.status}`);

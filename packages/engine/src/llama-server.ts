@@ -1,6 +1,6 @@
 import {once} from 'node:events';
 import {createServer} from 'node:net';
-import {describeError, Fault} from '@hearsay/core';
+import {describeError, Fault, timeLimit} from '@hearsay/core';
 import type {EngineCall, Environment, StoredModel} from '@hearsay/core';
 import {engineArguments, engineEnvironment} from './engine-arguments.ts';
 import type {EngineSettings} from './engine-arguments.ts';
@@ -77,13 +77,13 @@ export class LlamaServer {
   }
 
   async answers(msMax: number): Promise<boolean> {
-    using limit = this.#limit(msMax);
+    using limit = timeLimit(this.#environment.clock, msMax, 'a look at an engine');
     return (await this.#client?.status('/health', limit.signal)) === 200;
   }
 
   /** Slots that it works on now; undefined when it does not tell in time. */
   async workingSlots(): Promise<number | undefined> {
-    using limit = this.#limit(probeTimeoutMs);
+    using limit = timeLimit(this.#environment.clock, probeTimeoutMs, 'a look at an engine');
     const slots = await this.#client?.json('/slots', limit.signal);
     return Array.isArray(slots) ? slots.filter(isWorking).length : undefined;
   }
@@ -165,16 +165,10 @@ export class LlamaServer {
 
   /** Our key is asked for too: if the port was lost, whoever has it now may also answer /health. */
   async #answers(): Promise<boolean> {
-    using limit = this.#limit(probeTimeoutMs);
+    using limit = timeLimit(this.#environment.clock, probeTimeoutMs, 'a look at an engine');
     if ((await this.#client?.status('/health', limit.signal)) !== 200) return false;
     const status = await this.#client?.status('/props', limit.signal);
     return status !== undefined && status !== 401 && status !== 403;
-  }
-
-  #limit(ms: number): Disposable & {readonly signal: AbortSignal} {
-    const controller = new AbortController();
-    const timer = this.#environment.clock.after(ms, () => controller.abort());
-    return {signal: controller.signal, [Symbol.dispose]: () => timer[Symbol.dispose]()};
   }
 
   async #explain(model: StoredModel, cause: unknown): Promise<Fault> {

@@ -1,7 +1,7 @@
 import {spawn, type ChildProcess} from 'node:child_process';
 import {once} from 'node:events';
 import {createServer} from 'node:net';
-import {Fault, type Clock} from '@hearsay/core';
+import {Fault, timeLimit, type Clock} from '@hearsay/core';
 import {engineVersion, type Engine} from './find-engine.ts';
 import type {InstallProgress} from './install-engine.ts';
 
@@ -62,16 +62,14 @@ async function tryToken(
   child.stderr.setEncoding('utf8').on('data', (text: string) => (log = (log + text).slice(-reasonCharsMax)));
   const ended = once(child, 'close').catch(() => {}); // a spawn error is seen as an engine without an answer
 
-  const limit = new AbortController();
-  using _ = deps.clock.after(selfTestTimeLimitMs, () => limit.abort(new Error('it took too long')));
-  const either = signal === undefined ? limit.signal : AbortSignal.any([signal, limit.signal]);
+  using limit = timeLimit(deps.clock, selfTestTimeLimitMs, 'its self-test', signal);
   try {
-    await waitForHealth(child, port, deps, either);
+    await waitForHealth(child, port, deps, limit.signal);
     const response = await fetch(`http://127.0.0.1:${port}/completion`, {
       method: 'POST',
       headers: {'content-type': 'application/json'},
       body: JSON.stringify({prompt: '1 2 3', n_predict: 1}),
-      signal: either,
+      signal: limit.signal,
     });
     const answer: unknown = await response.json();
     if (typeof answer === 'object' && answer !== null && 'tokens_predicted' in answer && answer.tokens_predicted === 1)

@@ -44,7 +44,7 @@ export async function attend(
   try {
     await work(id, controller.signal);
   } catch (error) {
-    noteFailure(error, id, options);
+    noteFailure(error, {request: id}, options);
     if (!response.headersSent && !response.destroyed) sendProblem(response, problemFrom(error), errors);
   } finally {
     running.delete(controller);
@@ -52,10 +52,10 @@ export async function attend(
 }
 
 /** Failures are answers to the client; only a bug of ours is news to the owner of this machine. */
-export function noteFailure(error: unknown, request: RequestId, {log}: Environment): void {
+export function noteFailure(error: unknown, which: {request: RequestId} | {path: string}, {log}: Environment): void {
   if (error instanceof Fault && error.code !== 'INTERNAL') {
-    log('debug', 'a request failed', {request, code: error.code, message: describeError(error)});
+    log('debug', 'a request failed', {...which, code: error.code, message: describeError(error)});
   } else {
-    log('error', 'a bug made a request fail', {request, error});
+    log('error', 'a bug made a request fail', {...which, error});
   }
 }

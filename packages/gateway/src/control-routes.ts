@@ -1,6 +1,6 @@
 import type {IncomingMessage} from 'node:http';
 import type {FastifyRequest} from 'fastify';
-import {describeError, nameLengthMax} from '@hearsay/core';
+import {describeError, Fault, nameLengthMax} from '@hearsay/core';
 import type {Cluster, ControlAnswer, ControlCommand, ControlOutcome} from '@hearsay/core';
 import {parseObject} from './json.ts';
 import type {JsonObject} from './json.ts';
@@ -31,7 +31,7 @@ export function controlRoutes(service: ControlService): readonly ControlRoute[] 
   async function answer(command: ControlCommand | Problem, {raw}: FastifyRequest): Promise<JsonObject | Problem> {
     if (isProblem(command)) return command;
     const gone = new AbortController();
-    const abort = (): void => gone.abort(new Error('the client went away'));
+    const abort = (): void => gone.abort(new Fault('CANCELLED', 'the client went away'));
     raw.socket.once('close', abort);
     try {
       const outcomes = await service.cluster.control(command, gone.signal);

@@ -1,5 +1,5 @@
 import type {IncomingMessage, ServerResponse} from 'node:http';
-import {automatic, describeError, Fault} from '@hearsay/core';
+import {automatic, describeError, timeLimit} from '@hearsay/core';
 import type {ClientRequest, NodeId, RequestId} from '@hearsay/core';
 import {attend} from './attend.ts';
 import type {RunService} from './attend.ts';
@@ -92,12 +92,10 @@ async function count(
   {cluster, clock, log}: RunService,
   signal: AbortSignal,
 ): Promise<number | undefined> {
-  const limit = new AbortController();
-  using _timer = clock.after(countMsMax, () => limit.abort(new Fault('TIMED_OUT', 'the count took too long')));
-  const either = AbortSignal.any([signal, limit.signal]);
+  using limit = timeLimit(clock, countMsMax, 'counting tokens', signal);
   try {
-    const {status, body} = await untilAborted(cluster.dispatch(request, either), either, discard);
-    const tokens = parseObject(await readText(body, countBytesMax, either))?.['input_tokens'];
+    const {status, body} = await untilAborted(cluster.dispatch(request, limit.signal), limit.signal, discard);
+    const tokens = parseObject(await readText(body, countBytesMax, limit.signal))?.['input_tokens'];
     return status === 200 && typeof tokens === 'number' ? tokens : undefined;
   } catch (error) {
     signal.throwIfAborted();

@@ -9,6 +9,7 @@ import type {Random} from '@hearsay/core';
 import {errorFormFor, openAiErrors} from './error-form.ts';
 import {letIn} from './front-door.ts';
 import type {DoorRules} from './front-door.ts';
+import type {HeldBodies} from './held-bodies.ts';
 import {plainPath} from './plain-path.ts';
 import {badRequest, sendProblem} from './problem.ts';
 import {nameRequest} from './request-headers.ts';
@@ -18,6 +19,7 @@ export interface AppConfig extends DoorRules {
   /** How long the head of a request may take. */
   readonly headMsMax: number;
   readonly bodyBytesMax: number;
+  readonly bodies: HeldBodies;
   /** Certificate and key in PEM. */
   readonly tls: {readonly cert: Buffer; readonly key: Buffer} | undefined;
 }
@@ -65,6 +67,7 @@ function serverFor(config: AppConfig, handle: Handle): Server {
   const open: Handle = (request, response) => {
     nameRequest(request, response, errorFormFor(request.url ?? '', request.headers), newRequestId(random));
     if (!letIn(request, response, config)) return;
+    config.bodies.watch(request, response);
     delete request.headers['content-type']; // clients send any or none (C64); Fastify would refuse some
     handle(request, response);
   };

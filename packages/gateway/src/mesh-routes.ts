@@ -1,6 +1,7 @@
 import type {IncomingMessage} from 'node:http';
 import type {Clock, MeshAdmin, MeshReport} from '@hearsay/core';
 import {isLoopback} from './front-door.ts';
+import type {HeldBodies} from './held-bodies.ts';
 import {parseObject} from './json.ts';
 import type {JsonObject} from './json.ts';
 import {badRequest, isProblem} from './problem.ts';
@@ -21,17 +22,18 @@ const bodyBytesMax = 64 * 1024;
 interface MeshService {
   readonly mesh?: MeshAdmin | undefined;
   readonly clock: Clock;
+  readonly bodies: HeldBodies;
 }
 
 /** Who may be in the mesh: for people on this machine only, whoever else may use the gateway. */
-export function meshRoutes({mesh, clock}: MeshService): readonly Route[] {
+export function meshRoutes({mesh, clock, bodies}: MeshService): readonly Route[] {
   if (mesh === undefined) return [];
   const post = (name: string, act: (body: JsonObject) => Promise<JsonObject | Problem>): Route => ({
     method: 'POST',
     paths: [`/hearsay/v1/mesh/${name}`],
     handle: async ({raw}) => {
       if (!isHere(raw)) return notHere();
-      const bytes = await readBody(raw, {clock, bodyBytesMax});
+      const bytes = await readBody(raw, {clock, bodyBytesMax, bodies});
       return isProblem(bytes) ? bytes : act(parseObject(new TextDecoder().decode(bytes)) ?? {});
     },
   });

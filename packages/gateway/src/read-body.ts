@@ -3,13 +3,15 @@ import {promisify} from 'node:util';
 import {brotliDecompress, gunzip, inflate, zstdDecompress} from 'node:zlib';
 import {Fault} from '@hearsay/core';
 import type {Clock} from '@hearsay/core';
-import {badRequest} from './problem.ts';
+import type {HeldBodies} from './held-bodies.ts';
+import {badRequest, problemFrom} from './problem.ts';
 import type {Problem} from './problem.ts';
 
 export interface BodyRules {
   readonly clock: Clock;
   /** As sent, and as decoded. */
   readonly bodyBytesMax: number;
+  readonly bodies: HeldBodies;
 }
 
 /** Longest pause within an upload: slow links send something more often than that. */
@@ -32,18 +34,17 @@ const decoders: ReadonlyMap<string, Decode | undefined> = new Map<string, Decode
  * The whole body of a request, decoded; of any content type. Neither what is sent nor what it decodes to may be larger
  * than `bytesMax`. Throws CANCELLED when the client goes away before the end.
  */
-export async function readBody(
-  request: IncomingMessage,
-  {clock, bodyBytesMax}: BodyRules,
-): Promise<Uint8Array | Problem> {
+export async function readBody(request: IncomingMessage, rules: BodyRules): Promise<Uint8Array | Problem> {
+  const {bodyBytesMax, bodies} = rules;
   const encoding = (request.headers['content-encoding'] ?? '').trim().toLowerCase();
   if (!decoders.has(encoding)) return unknownEncoding(encoding);
   if (Number(request.headers['content-length'] ?? 0) > bodyBytesMax) return tooLarge(bodyBytesMax);
-  const received = await receive(request, {clock, bodyBytesMax});
+  const received = await receive(request, rules);
   const decode = decoders.get(encoding);
   if (decode === undefined || !(received instanceof Uint8Array)) return received;
   try {
-    return await decode(received, {maxOutputLength: bodyBytesMax});
+    const decoded = await decode(received, {maxOutputLength: bodyBytesMax});
+    return bodies.take(request, decoded.length) ? decoded : tooMany();
   } catch (error) {
     if (error instanceof RangeError) return tooLarge(bodyBytesMax); // ERR_BUFFER_TOO_LARGE
     return badRequest(`the body cannot be decoded as ${encoding}`);
@@ -51,7 +52,8 @@ export async function readBody(
 }
 
 /** Whatever comes after the limit is not kept; Node reads and drops it once the answer has been sent. */
-function receive(request: IncomingMessage, {clock, bodyBytesMax}: BodyRules): Promise<Uint8Array | Problem> {
+function receive(request: IncomingMessage, rules: BodyRules): Promise<Uint8Array | Problem> {
+  const {clock, bodyBytesMax, bodies} = rules;
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let restBytes = bodyBytesMax;
@@ -68,6 +70,7 @@ function receive(request: IncomingMessage, {clock, bodyBytesMax}: BodyRules): Pr
     function take(chunk: Buffer): void {
       restBytes -= chunk.length;
       if (restBytes < 0) return end(() => resolve(tooLarge(bodyBytesMax)));
+      if (!bodies.take(request, chunk.length)) return end(() => resolve(tooMany()));
       chunks.push(chunk);
       pause[Symbol.dispose]();
       pause = watchPause();
@@ -96,6 +99,11 @@ function tooLarge(bytesMax: number): Problem {
       code: 'request_too_large',
     },
   );
+}
+
+function tooMany(): Problem {
+  const message = 'this node holds as many large requests as it can; try again when some of them are answered';
+  return problemFrom(new Fault('OVERLOADED', message, {details: {retryAfterMs: 1000}}));
 }
 
 /** Closes the connection: the rest of the upload may still come and would be taken for a request. */

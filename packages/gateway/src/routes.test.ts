@@ -1,11 +1,13 @@
 import test from 'ava';
 import type {ExecutionContext} from 'ava';
-import {toDigest} from '@hearsay/core';
-import type {ModelReport} from '@hearsay/core';
+import {Fault, toDigest} from '@hearsay/core';
+import type {Log, LogLevel, ModelReport} from '@hearsay/core';
+import {realEnvironment} from '../../../test/support/environment.ts';
 import {openGateway} from '../../../test/support/open-gateway.ts';
 import {modelReport, scriptedAnswer, scriptedBody} from '../../../test/support/scripted-cluster.ts';
-import {chatEvents, scriptedCluster} from '../../../test/support/scripted-cluster.ts';
+import {chatEvents, scriptedCluster, statusReport} from '../../../test/support/scripted-cluster.ts';
 import type {ScriptedCluster} from '../../../test/support/scripted-cluster.ts';
+import {startGateway} from './start-gateway.ts';
 import type {GatewayConfig} from './start-gateway.ts';
 import type {JsonObject} from './json.ts';
 
@@ -138,6 +140,20 @@ test('the admin API reports status, nodes, engines and models, and stops a model
   t.deepEqual(await json(await stop('other')), {status: 200, body: {stopped: false, nodes: []}});
   t.like(await json(await stop('')), {status: 400});
   t.deepEqual(cluster.stopped, ['tiny', 'other']);
+});
+
+test('a wish for a model that nobody has is no bug, and is not logged as one', async t => {
+  const asked = scriptedCluster(() => scriptedAnswer(scriptedBody([])));
+  const control = async (): Promise<never> => {
+    throw new Fault('MODEL_NOT_FOUND', "model 'other' not found on any node");
+  };
+  const levels: LogLevel[] = [];
+  const log: Log = level => void levels.push(level);
+  const deps = {...realEnvironment(), log, cluster: {...asked, control}, status: statusReport};
+  await using gateway = await startGateway({host: '127.0.0.1', port: 0, anyPort: false}, deps);
+  const answer = await json(await fetch(`${gateway.url}/hearsay/v1/show?model=other`));
+  t.like(answer, {status: 404, body: {error: {code: 'model_not_found'}}});
+  t.deepEqual(levels, ['debug']);
 });
 
 test('C30: errors carry CORS headers too, and a preflight comes before everything', async t => {

@@ -1,6 +1,7 @@
 import type {ServerResponse} from 'node:http';
 import type {FastifyInstance, FastifyReply, FastifyRequest} from 'fastify';
 import type {Clock, MeshAdmin, StatusReport} from '@hearsay/core';
+import {noteFailure} from './attend.ts';
 import type {RunService} from './attend.ts';
 import {countTokens} from './count-tokens.ts';
 import {messages} from './read-messages.ts';
@@ -83,7 +84,7 @@ export function addRoutes(app: FastifyInstance, service: RouteService): void {
   const known = routes.map(({method, paths}) => `${method} ${paths[0]?.replace('*', '{id}')}`).join(', ');
   app.setNotFoundHandler((request, reply) => finish(request, reply, unknownPath(request, known)));
   app.setErrorHandler((error, request, reply) => {
-    service.log('error', 'a bug made a request fail', {path: request.routeOptions.url, error});
+    noteFailure(error, {path: request.routeOptions.url ?? ''}, service);
     finish(request, reply, problemFrom(error));
   });
 }

@@ -69,7 +69,7 @@ async function answer(call: Call, response: ServerResponse, service: RunService,
     await consume(given.body, chunk => reply.write(chunk), signal);
     reply.end();
   } catch (error) {
-    noteFailure(error, call.request.id, service);
+    noteFailure(error, {request: call.request.id}, service);
     if (reply.isWhole?.() === true) reply.end();
     else reply.fail(problemFrom(error));
   }

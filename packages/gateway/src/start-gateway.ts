@@ -10,6 +10,7 @@ import {errorFormFor} from './error-form.ts';
 import {isLoopback} from './front-door.ts';
 import {identifyBy} from './identify.ts';
 import type {KeyRing} from './key-ring.ts';
+import {HeldBodies, heldBytesMax} from './held-bodies.ts';
 import {listenAlso} from './listen-also.ts';
 import {openPresets} from './ollama/presets.ts';
 import {problemFrom, sendProblem} from './problem.ts';
@@ -33,6 +34,8 @@ export interface GatewayConfig {
   readonly insecure?: boolean;
   /** Largest body of a request, as sent and as decoded; `bodyBytesMax` unless given, and never more. */
   readonly bodyBytesMax?: number;
+  /** All bodies together that are held at one time. */
+  readonly heldBytesMax?: number;
   /** Files in PEM; with them the gateway speaks HTTPS only. */
   readonly tls?: {readonly certFile: string; readonly keyFile: string} | undefined;
   /** Names for models: `{'claude-haiku-*': 'qwen3'}`. */
@@ -41,6 +44,8 @@ export interface GatewayConfig {
   readonly silenceMs?: number;
   /** Pause between keep-alive comments after that. */
   readonly keepAliveMs?: number;
+  /** How long a client may take no byte of its stream. */
+  readonly stalledMs?: number;
   /** How long the head of a request may take to come. */
   readonly headMsMax?: number;
   /** The context of an engine that this node would start, for Ollama's `show`. */
@@ -89,11 +94,13 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
   if (!isLocal && !hasKeys && !insecure) throw openToAll(config.host);
   const running = new Set<AbortController>();
   const bodyBytesMax = Math.min(config.bodyBytesMax ?? bodyBytesMaxAnywhere, bodyBytesMaxAnywhere);
+  const bodies = new HeldBodies(config.heldBytesMax ?? heldBytesMax);
   const app = createApp({
     random: deps.random,
     authorise: identifyBy({keys, ring, requireKey, insecure}),
     headMsMax: config.headMsMax ?? headMsMax,
     bodyBytesMax,
+    bodies,
     tls: config.tls && (await readTls(config.tls)),
     corsOrigins: config.corsOrigins ?? [],
     hostnames: (config.hostnames ?? []).map(name => name.toLowerCase()),
@@ -103,9 +110,11 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
     ...deps,
     running,
     bodyBytesMax,
+    bodies,
     aliases: config.aliases ?? {},
     silenceMs: config.silenceMs ?? 10_000,
     keepAliveMs: config.keepAliveMs ?? 15_000,
+    stalledMs: config.stalledMs,
     startedSeconds: Math.floor(deps.clock.wallMs() / 1000),
     contextTokens: config.contextTokens,
     presets: await openPresets(config.presetsFile),

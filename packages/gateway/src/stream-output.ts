@@ -6,6 +6,8 @@ export interface Patience {
   readonly silenceMs: number;
   /** Pause between the signs of life that keep the connection open after that (R13). */
   readonly keepAliveMs: number;
+  /** A client that takes no byte for this long loses its answer, so that others get its slot; a quarter of an hour. */
+  readonly stalledMs?: number | undefined;
   /** What the client waits for, where a sign of life can say so. */
   readonly waitsFor?: (() => string | undefined) | undefined;
 }
@@ -15,6 +17,9 @@ export interface StreamStyle {
   /** A sign of life that is no output: a comment, a ping, an empty piece. */
   readonly keepAlive: () => string;
 }
+
+/** Longer than a person pauses an answer in a terminal to read; a laptop that sleeps keeps its connection for hours. */
+const stalledMsUsual = 15 * 60_000;
 
 /** Written by everything that streams server-sent events. */
 export const eventStreamType = 'text/event-stream; charset=utf-8';
@@ -27,15 +32,18 @@ export class StreamOutput implements Disposable {
   readonly #response: ServerResponse;
   readonly #clock: Clock;
   readonly #keepAliveMs: number;
+  readonly #stalledMs: number;
   readonly #style: StreamStyle;
   #patience: Disposable;
   #hasOutput = false;
   #ended = false;
 
-  constructor(response: ServerResponse, clock: Clock, {silenceMs, keepAliveMs}: Patience, style: StreamStyle) {
+  constructor(response: ServerResponse, clock: Clock, patience: Patience, style: StreamStyle) {
+    const {silenceMs, keepAliveMs, stalledMs = stalledMsUsual} = patience;
     this.#response = response;
     this.#clock = clock;
     this.#keepAliveMs = keepAliveMs;
+    this.#stalledMs = stalledMs;
     this.#style = style;
     this.#patience = clock.after(silenceMs, () => this.#live());
   }
@@ -58,7 +66,7 @@ export class StreamOutput implements Disposable {
       this.#patience[Symbol.dispose]();
       this.#head();
     }
-    return this.#response.write(piece) || drained(this.#response);
+    return this.#response.write(piece) || this.#drained();
   }
 
   /** Ends it with what is still to be said. */
@@ -75,6 +83,22 @@ export class StreamOutput implements Disposable {
     this.#patience[Symbol.dispose]();
   }
 
+  /** Resolves when the client has caught up, or has gone; who does not catch up in time is sent away. */
+  #drained(): Promise<boolean> {
+    const response = this.#response;
+    return new Promise(resolve => {
+      const settle = (more: boolean): void => {
+        response.removeListener('drain', onDrain).removeListener('close', onClose);
+        stalled[Symbol.dispose]();
+        resolve(more);
+      };
+      const onDrain = (): void => settle(true);
+      const onClose = (): void => settle(false);
+      const stalled = this.#clock.after(this.#stalledMs, () => void response.destroy());
+      response.once('drain', onDrain).once('close', onClose);
+    });
+  }
+
   #head(): void {
     if (this.#response.headersSent) return;
     this.#response.writeHead(200, {
@@ -89,17 +113,4 @@ export class StreamOutput implements Disposable {
     this.#response.write(this.#style.keepAlive());
     this.#patience = this.#clock.after(this.#keepAliveMs, () => this.#live());
   }
-}
-
-/** Resolves when the client has caught up, or has gone. */
-function drained(response: ServerResponse): Promise<boolean> {
-  return new Promise(resolve => {
-    const settle = (more: boolean): void => {
-      response.removeListener('drain', onDrain).removeListener('close', onClose);
-      resolve(more);
-    };
-    const onDrain = (): void => settle(true);
-    const onClose = (): void => settle(false);
-    response.once('drain', onDrain).once('close', onClose);
-  });
 }

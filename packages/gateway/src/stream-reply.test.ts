@@ -217,6 +217,19 @@ test('a client that does not read stops the run from being read: the gateway hol
   await eventually(() => running.isEnded(), 'the run has ended', 100);
 });
 
+test('a client that takes nothing for too long loses its answer, and others get its slot', async t => {
+  const chunk = event({choices: [{index: 0, delta: {content: 'x'.repeat(10_000)}}]});
+  const running = scriptedBody(Array.from({length: 10_000}, () => chunk));
+  const cluster = scriptedCluster(() => scriptedAnswer(running));
+  const gateway = await openGateway(cluster, {stalledMs: 200});
+  t.teardown(() => gateway[Symbol.asyncDispose]());
+  using client = await ask(gateway);
+  client.socket.pause();
+  await eventually(() => running.isEnded(), 'the run has ended', 20_000);
+  t.like(cluster.dispatched[0]?.signal.reason, {code: 'CANCELLED'});
+  t.true(running.pulledBytes() < 50_000_000, 'it was not read to its end');
+});
+
 test('a client that reads slowly gets every byte', async t => {
   const chunk = event({choices: [{index: 0, delta: {content: 'x'.repeat(10_000)}}]});
   const events = [...Array.from({length: 500}, () => chunk), 'data: [DONE]\n\n'];

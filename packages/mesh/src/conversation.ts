@@ -2,9 +2,8 @@ import type {Stream} from '@libp2p/interface';
 import {messageStreamToDuplex} from '@libp2p/utils';
 import {decode, encode} from 'it-length-prefixed';
 import {pipe} from 'it-pipe';
-import {Fault} from '@hearsay/core';
+import {Fault, timeLimit} from '@hearsay/core';
 import type {Clock} from '@hearsay/core';
-import {timeLimit} from './time-limit.ts';
 
 /** Reads the peer's next frame; throws PEER_FAILED when the peer ended instead. */
 export type NextFrame = () => Promise<Uint8Array>;

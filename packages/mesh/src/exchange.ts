@@ -1,12 +1,11 @@
 import type {Connection, Stream} from '@libp2p/interface';
-import {decodeExchange, describeError, encodeExchange, exchangeBytesMax, viewNodesMax} from '@hearsay/core';
+import {decodeExchange, describeError, encodeExchange, exchangeBytesMax, viewNodesMax, timeLimit} from '@hearsay/core';
 import type {AgedRecord, ChainedStatement, Environment, ExchangeMessage, NodeId} from '@hearsay/core';
 import type {Admissions} from './admission.ts';
 import type {Judgement} from './doorkeeper.ts';
 import {converse} from './conversation.ts';
 import type {NextFrame, Talk} from './conversation.ts';
 import {isSigned, nodeIdOf} from './identity.ts';
-import {timeLimit} from './time-limit.ts';
 
 export const recordsProtocol = '/hearsay/records/1';
 

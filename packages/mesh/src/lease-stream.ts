@@ -10,12 +10,12 @@ import {
   encodeOfferAnswer,
   Fault,
   offerBytesMax,
+  timeLimit,
 } from '@hearsay/core';
 import type {Busy, Clock, Lease, Log, MeshHandlers, NodeId, OfferAnswer, Refusal, WorkRequest} from '@hearsay/core';
 import {faultHeader, reasonBytesMax, recordToText, recordTrailer} from './lease-http.ts';
 import {spareMsMax} from './lease-pool.ts';
 import {StreamDuplex} from './stream-duplex.ts';
-import {timeLimit} from './time-limit.ts';
 
 /** Streams are opened before they are needed; one that carries no offer for this long is ended. */
 const offerMsMax = 2 * spareMsMax;

@@ -2,7 +2,7 @@ import {networkInterfaces} from 'node:os';
 import type {Connection, Ed25519PrivateKey} from '@libp2p/interface';
 import {peerIdFromString} from '@libp2p/peer-id';
 import type {Multiaddr} from '@multiformats/multiaddr';
-import {Fault, isLoopbackAddress, isPrivateAddress} from '@hearsay/core';
+import {Fault, isLoopbackAddress, isPrivateAddress, timeLimit} from '@hearsay/core';
 import type {Environment, MeshHandlers, NodeId} from '@hearsay/core';
 import {hostPortOf, isRelayed, ownHosts, parsePeer, tcpMultiaddr} from './addresses.ts';
 import {Admissions} from './admission.ts';
@@ -214,16 +214,13 @@ export class MeshParts {
     const steps = [near, relayed, far].filter(step => step.length > 0);
     let failure: unknown = new Fault('PEER_FAILED', 'no address to dial');
     for (const step of steps) {
-      const limit = this.#environment.clock.after(nearDialMsMax, () => over.abort());
-      const over = new AbortController();
+      using limit = timeLimit(this.#environment.clock, nearDialMsMax, 'dialling a peer', signal);
       try {
-        await this.connect(node, step, AbortSignal.any([signal, over.signal]));
+        await this.connect(node, step, limit.signal);
         return node;
       } catch (error) {
         signal.throwIfAborted();
         failure = error;
-      } finally {
-        limit[Symbol.dispose]();
       }
     }
     throw failure;

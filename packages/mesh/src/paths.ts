@@ -1,10 +1,9 @@
 import {multiaddr} from '@multiformats/multiaddr';
-import {describeError, isNodeId} from '@hearsay/core';
+import {describeError, isNodeId, timeLimit} from '@hearsay/core';
 import type {Environment, NodeId} from '@hearsay/core';
 import {isRelayed, relayOf} from './addresses.ts';
 import {leaseProtocol} from './lease-http.ts';
 import type {MeshParts} from './mesh-parts.ts';
-import {timeLimit} from './time-limit.ts';
 
 /** How often the paths are looked after: a relay that restarts is used again soon after it is back. */
 const lookMs = 1500;
@@ -111,7 +110,8 @@ export class Paths implements AsyncDisposable {
     for (const node of links.admitted().filter(each => links.isDirect(each))) {
       for (const connection of links.connections(node)) {
         if (connection.direct || connection.streams.some(({protocol}) => protocol === leaseProtocol)) continue;
-        await connection.close({signal: AbortSignal.timeout(upgradeDialMsMax)}).catch(() => undefined);
+        using limit = timeLimit(this.#environment.clock, upgradeDialMsMax, 'closing a connection', this.#stop.signal);
+        await connection.close({signal: limit.signal}).catch(() => undefined);
       }
     }
   }

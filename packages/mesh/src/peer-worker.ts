@@ -1,12 +1,11 @@
 import {request as httpRequest} from 'node:http';
 import type {IncomingMessage} from 'node:http';
 import type {Stream} from '@libp2p/interface';
-import {decodeOfferAnswer, encodeOffer, Fault, offerBytesMax, shortNode} from '@hearsay/core';
+import {decodeOfferAnswer, encodeOffer, Fault, offerBytesMax, shortNode, timeLimit} from '@hearsay/core';
 import type {Accepted, Busy, Clock, Lease, NodeId, Refusal, Worker, WorkRequest, WorkResponse} from '@hearsay/core';
 import type {SignedRecord} from '@hearsay/core';
 import {cancelled, carriedCode, faultHeader, reasonBytesMax, recordFromText, recordTrailer} from './lease-http.ts';
 import {StreamDuplex} from './stream-duplex.ts';
-import {timeLimit} from './time-limit.ts';
 
 /** Opening a stream on a live connection takes two round trips; more than this means that the peer is gone. */
 const openMsMax = 1500;

@@ -1,5 +1,5 @@
 import type {Connection, Stream, StreamHandler} from '@libp2p/interface';
-import {describeError, Fault, shortNode} from '@hearsay/core';
+import {describeError, Fault, shortNode, timeLimit} from '@hearsay/core';
 import type {ControlAnswer, ControlRequest, Environment, Link, Mesh, MeshAdmin, MeshHandlers} from '@hearsay/core';
 import type {NodeId, SignedRecord, Worker} from '@hearsay/core';
 import {hostPortOf} from './addresses.ts';
@@ -21,7 +21,6 @@ import type {MeshConfig} from './mesh-parts.ts';
 import {MembershipKeeper} from './membership-keeper.ts';
 import {Paths} from './paths.ts';
 import {peerWorker} from './peer-worker.ts';
-import {timeLimit} from './time-limit.ts';
 import {watchConnections} from './watch-connections.ts';
 
 /** Gossip brings news at once; the exchange repairs what it lost. One peer at a time, at random. */

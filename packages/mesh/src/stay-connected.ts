@@ -1,11 +1,10 @@
 import {lookup} from 'node:dns/promises';
 import {isIP} from 'node:net';
 import type {Multiaddr} from '@multiformats/multiaddr';
-import {describeError, isLoopbackAddress} from '@hearsay/core';
+import {describeError, isLoopbackAddress, timeLimit} from '@hearsay/core';
 import type {Environment, NodeId} from '@hearsay/core';
 import {formatHostPort, hostPortOf, ownHosts, parsePeer, tcpMultiaddr} from './addresses.ts';
 import type {NamedPeer} from './addresses.ts';
-import {timeLimit} from './time-limit.ts';
 
 /** The lower id dials at once; the other only when nothing came of that, for instance because of a firewall. */
 const secondDialerMs = 700;
