@@ -153,7 +153,7 @@ class ServedModel implements SlotOwner, EngineDoor {
 
   /** Unlike our own llama-servers it serves several models and must hear its own name for this one. */
   call(call: EngineCall, signal: AbortSignal): Call {
-    return this.#client.post({...call, body: withModel(call.body, this.#model.id)}, signal);
+    return this.#client.call({...call, body: withModel(call.body, this.#model.id)}, signal);
   }
 
   async giveBack(reservation: SlotReservation): Promise<void> {
