@@ -23,6 +23,8 @@ export interface RequestFrame {
   readonly contentType: string | undefined;
   /** The application, when it gave a key. */
   readonly caller?: Caller | undefined;
+  /** Of the URL. */
+  readonly query?: URLSearchParams;
 }
 
 /** What the client asked for, ready to be dispatched. */

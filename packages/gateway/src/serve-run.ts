@@ -1,9 +1,9 @@
 import type {IncomingMessage, ServerResponse} from 'node:http';
 import {Fault, newRequestId} from '@hearsay/core';
 import type {Answer, RequestId} from '@hearsay/core';
-import {resolveAlias} from './aliases.ts';
 import {attend, noteFailure} from './attend.ts';
 import type {RunService} from './attend.ts';
+import {chooseModel} from './choose-model.ts';
 import {consume, discard, readText, untilAborted} from './consume.ts';
 import {callerIn} from './identify.ts';
 import {applyPreset} from './ollama/apply-preset.ts';
@@ -51,11 +51,12 @@ async function readCall(
     traceparent: headerOf(request, 'traceparent'),
     contentType: contentTypeOf(request),
     caller: callerIn(request),
+    query: new URLSearchParams(request.url?.split('?')[1]),
   });
   if (call.kind !== 'call') return call;
   const preset = service.presets.find(call.request.model);
   const asked = preset ? applyPreset(call.request, preset) : call.request;
-  return {...call, request: {...asked, model: resolveAlias(asked.model, service.aliases)}};
+  return {...call, request: {...asked, model: chooseModel(asked, service)}};
 }
 
 async function answer(call: Call, response: ServerResponse, service: RunService, signal: AbortSignal): Promise<void> {
