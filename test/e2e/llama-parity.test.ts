@@ -23,6 +23,7 @@ const messages = [
   {role: 'system', content: 'You count.'},
   {role: 'user', content: 'count'},
 ];
+const tools = [{type: 'function', function: {name: 'look', parameters: {type: 'object', properties: {}}}}];
 /** A cached prompt would make the second of two equal requests differ from the first. */
 const once = {cache_prompt: false, seed: 1};
 const short = {...once, n_predict: 6};
@@ -156,6 +157,12 @@ const chats: readonly Case[] = [
     messages,
     stream: true,
     timings_per_token: true,
+  }),
+  post('tools for a model whose template knows none', '/v1/chat/completions', {
+    ...once,
+    max_tokens: 30,
+    messages,
+    tools,
   }),
   post('a count of tokens', '/chat/completions/input_tokens', {messages}),
   post('the prompt of a chat', '/apply-template', {messages}),

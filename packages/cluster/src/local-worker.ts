@@ -1,3 +1,4 @@
+import {needsSlot} from '@hearsay/core';
 import type {EngineHost, Lease, ModelStore, NodeId, Worker} from '@hearsay/core';
 
 /** This machine as a worker: finds the file by digest and takes a slot of its engine in one synchronous step. */
@@ -10,9 +11,9 @@ export function localWorker(node: NodeId, models: ModelStore, engines: EngineHos
       const missing = request.needs.find(need => !model.capabilities.includes(need));
       if (missing) return {kind: 'refused', code: 'capability', message: `${model.names[0]} cannot do ${missing}`};
 
-      const reservation = engines.reserve(model, {force: request.force, keepAliveMs: request.keepAliveMs});
+      const {endpoint, contentType, force, keepAliveMs} = request;
+      const reservation = engines.reserve(model, {force, keepAliveMs, beside: !needsSlot(endpoint)});
       if (reservation.kind !== 'accepted') return reservation;
-      const {endpoint, contentType} = request;
       const lease: Lease = {
         kind: 'accepted',
         digest: model.digest,

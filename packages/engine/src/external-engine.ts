@@ -138,8 +138,8 @@ class ServedModel implements SlotOwner, EngineDoor {
     this.#sinceWallMs = clock.wallMs();
   }
 
-  reserve({force}: ReserveOptions): SlotReservation | Busy {
-    const slot = this.#slots.take() ?? (force ? this.#slots.enqueue() : undefined);
+  reserve({force, beside}: ReserveOptions): SlotReservation | Busy {
+    const slot = this.#slots.take(beside) ?? (force ? this.#slots.enqueue() : undefined);
     if (slot === undefined) return busyFor('slots', this.#slots.waitMs());
     const reservation = new SlotReservation(slot, this);
     this.#reservations.add(reservation);

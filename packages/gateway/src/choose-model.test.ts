@@ -17,6 +17,10 @@ interface Settings {
 }
 
 function chosen(model: string, needs: readonly Capability[], settings: Settings = {}): string {
+  return choice(model, needs, settings).model;
+}
+
+function choice(model: string, needs: readonly Capability[], settings: Settings = {}): ReturnType<typeof chooseModel> {
   const {defaultModel, aliases = {}, models = [writer, reader]} = settings;
   return chooseModel({model, needs}, {defaultModel, aliases, cluster: {models: () => models}});
 }
@@ -49,4 +53,14 @@ test('an alias for every name stands for those that no model has', t => {
   t.is(chosen('reader', [], {aliases}), 'reader');
   t.is(chosen('claude-3', [], {aliases}), 'reader');
   t.is(chosen('gpt-4', ['chat']), 'gpt-4', 'without it an unknown name is an error');
+});
+
+test('S70: tools are asked for where some model of the name has them, and otherwise left to llama-server', t => {
+  const user = named('user', 'c', 'chat', 'completion', 'tools');
+  const models = [writer, user];
+  t.deepEqual(choice('user', ['chat', 'tools'], {models}), {model: 'user', needs: ['chat', 'tools']});
+  t.deepEqual(choice('writer', ['chat', 'tools'], {models}), {model: 'writer', needs: ['chat']});
+  t.deepEqual(choice('', ['chat', 'tools'], {models}), {model: 'user', needs: ['chat', 'tools']});
+  t.deepEqual(choice('', ['chat', 'tools']), {model: 'writer', needs: ['chat']});
+  t.deepEqual(choice('unknown', ['chat', 'tools'], {models}), {model: 'unknown', needs: ['chat', 'tools']});
 });

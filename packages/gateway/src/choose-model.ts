@@ -11,12 +11,26 @@ interface Choice {
   readonly defaultModel: string | undefined;
 }
 
-/** The name that the cluster is asked for: what the client's name stands for, or what a request without one goes to. */
-export function chooseModel({model, needs}: Pick<ClientRequest, 'model' | 'needs'>, choice: Choice): string {
+type Asked = Pick<ClientRequest, 'model' | 'needs'>;
+
+/**
+ * What the cluster is asked for: the model that the client's name stands for, or that a request without one goes to. It
+ * need not know of tools by itself when no model of this name does: llama-server shows them to every model that chats.
+ */
+export function chooseModel({model: asked, needs}: Asked, choice: Choice): Asked {
+  const model = nameFor(asked, needs, choice);
+  if (!needs.includes('tools')) return {model, needs};
+  const known = modelNamed(model, choice.cluster.models());
+  return {model, needs: known?.capabilities.includes('tools') === false ? withoutTools(needs) : needs};
+}
+
+function nameFor(asked: string, needs: readonly Capability[], choice: Choice): string {
   const {cluster, aliases, defaultModel} = choice;
-  if (model.trim() !== '') return behindAlias(model, choice);
+  if (asked.trim() !== '') return behindAlias(asked, choice);
   const configured = defaultModel ?? catchAll(aliases);
-  return configured === undefined ? onlyModel(cluster.models(), needs) : behindAlias(configured, choice);
+  if (configured !== undefined) return behindAlias(configured, choice);
+  const models = cluster.models();
+  return onlyModel(models, needs) || onlyModel(models, withoutTools(needs));
 }
 
 /** What an alias stands for; the catch-all only for a name that no model has. */
@@ -34,4 +48,8 @@ function onlyModel(models: readonly ModelReport[], needs: readonly Capability[])
     if (new Set(some.map(({digest}) => digest)).size === 1) return some[0]?.name ?? '';
   }
   return '';
+}
+
+function withoutTools(needs: readonly Capability[]): readonly Capability[] {
+  return needs.filter(need => need !== 'tools');
 }

@@ -48,6 +48,17 @@ test('a model is looked at by the name in the query', async t => {
   t.like(cluster.dispatched[0]?.request, {model: 'tiny', endpoint: '/slots'});
 });
 
+test('what the owner has switched off is 501 as in llama-server, and 400 where SDKs would repeat it', async t => {
+  const off = JSON.stringify({error: {code: 501, message: 'off', type: 'not_supported_error'}});
+  const cluster = scriptedCluster(() => scriptedAnswer(scriptedBody([off]), {status: 501}));
+  await using gateway = await openGateway(cluster);
+  const slots = await fetch(`${gateway.url}/slots`);
+  t.is(slots.status, 501);
+  t.is(slots.headers.get('x-should-retry'), 'false');
+  const body = JSON.stringify({input: 'x'});
+  t.is((await fetch(`${gateway.url}/v1/embeddings`, {method: 'POST', body})).status, 400);
+});
+
 test('what llama-server says of itself does not say where the owner keeps files', t => {
   t.deepEqual(withoutFolders({model_path: '/home/me/models/a.gguf', n: 1}), {model_path: 'a.gguf', n: 1});
   t.deepEqual(withoutFolders({model_path: 'C:\\models\\a.gguf'}), {model_path: 'a.gguf'});
