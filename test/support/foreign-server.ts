@@ -16,12 +16,14 @@ interface ForeignOptions {
   readonly alias?: string;
   readonly apiKey?: string;
   readonly port?: number;
+  /** Further arguments. */
+  readonly flags?: readonly string[];
 }
 
 /** Resolves when it answers; it ends with the test. */
 export async function startForeignServer(
   t: Pick<ExecutionContext, 'teardown'>,
-  {model, alias, apiKey, port: wanted}: ForeignOptions,
+  {model, alias, apiKey, port: wanted, flags: more = []}: ForeignOptions,
 ): Promise<ForeignServer> {
   const port = wanted ?? (await freePort());
   const flags = [
@@ -41,7 +43,9 @@ export async function startForeignServer(
   const names = alias === undefined ? [] : ['--alias', alias];
   const keys = apiKey === undefined ? [] : ['--api-key', apiKey];
   const command = process.env['HEARSAY_TEST_ENGINE'] ?? 'llama-server';
-  const child = spawn(command, ['-m', model, '--no-ui', '--offline', ...flags, ...names, ...keys], {stdio: 'ignore'});
+  const child = spawn(command, ['-m', model, '--no-ui', '--offline', ...flags, ...names, ...keys, ...more], {
+    stdio: 'ignore',
+  });
   const exited = once(child, 'exit');
   t.teardown(async () => {
     child.kill('SIGKILL');

@@ -33,6 +33,7 @@ export interface Config {
     readonly corsOrigins: readonly string[];
     readonly keys: readonly string[];
     readonly aliases: Readonly<Record<string, string>>;
+    readonly defaultModel: string | undefined;
     readonly bodyBytesMax: number;
     readonly tls: {readonly certFile: string; readonly keyFile: string} | undefined;
   };
@@ -165,6 +166,7 @@ export function toConfig(sources: readonly SettingsSource[], surroundings: Surro
       corsOrigins: settings['gateway.cors_origins'] ?? [],
       keys: settings['gateway.keys'] ?? [],
       aliases: settings['gateway.aliases'] ?? {},
+      defaultModel: settings['gateway.default_model'],
       bodyBytesMax: (settings['gateway.body_limit_mb'] ?? 64) * 1024 * 1024,
       tls: tlsOf(settings),
     },

@@ -86,7 +86,15 @@ export const nodeFacts: Readonly<
     example: '["claude-haiku-*=qwen3-4b", "claude-local=qwen3-32b"]',
     about:
       'Further names for models, as `NAME=MODEL`; a name that ends with `*` stands for all that begin so. Those without `*` ' +
-      'are listed as models. For clients that ask for a name of their own.',
+      'are listed as models. For clients that ask for a name of their own. `*=MODEL` takes every name that no model has, ' +
+      'which is otherwise an error.',
+  },
+  'gateway.default_model': {
+    variable: 'HEARSAY_DEFAULT_MODEL',
+    flag: undefined,
+    otherwise: 'the only model that can answer the request; where there are several, that is an error',
+    example: '"qwen3-4b"',
+    about: 'The model for requests that name none.',
   },
   'gateway.body_limit_mb': {
     variable: 'HEARSAY_BODY_LIMIT_MB',

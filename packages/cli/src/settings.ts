@@ -22,6 +22,7 @@ const schemas = {
   'gateway.cors_origins': list('a list of origins'),
   'gateway.keys': list('a list of keys'),
   'gateway.aliases': pairs('a list of NAME=MODEL'),
+  'gateway.default_model': z.string({error: 'the name of a model'}).min(1, {error: 'the name of a model'}),
   'gateway.body_limit_mb': wholeNumber(1, bodyBytesMax / 1024 / 1024),
   'gateway.tls_cert': path(),
   'gateway.tls_key': path(),
@@ -68,6 +69,7 @@ export interface Settings {
   readonly 'gateway.cors_origins'?: readonly string[] | undefined;
   readonly 'gateway.keys'?: readonly string[] | undefined;
   readonly 'gateway.aliases'?: Readonly<Record<string, string>> | undefined;
+  readonly 'gateway.default_model'?: string | undefined;
   readonly 'gateway.body_limit_mb'?: number | undefined;
   readonly 'gateway.tls_cert'?: string | undefined;
   readonly 'gateway.tls_key'?: string | undefined;

@@ -1,3 +1,4 @@
+import {needsSlot} from '@hearsay/core';
 import type {
   EngineHost,
   Lease,
@@ -58,10 +59,10 @@ export function localWorker(node: NodeId, {models, engines, experience, affinity
       const missing = request.needs.find(need => !model.capabilities.includes(need));
       if (missing) return {kind: 'refused', code: 'capability', message: `${model.names[0]} cannot do ${missing}`};
 
+      const {endpoint, contentType, keepAliveMs} = request;
       const force = request.force || isExpected(request, model);
-      const reservation = engines.reserve(model, {force, keepAliveMs: request.keepAliveMs});
+      const reservation = engines.reserve(model, {force, keepAliveMs, beside: !needsSlot(endpoint)});
       if (reservation.kind !== 'accepted') return reservation;
-      const {endpoint, contentType} = request;
       const lease: Lease = {
         kind: 'accepted',
         digest: model.digest,

@@ -36,6 +36,8 @@ export interface EngineSnapshot {
 export interface ReserveOptions {
   /** Take a place in the line when no slot is free. */
   readonly force: boolean;
+  /** The request needs the engine and no slot of it; see `needsSlot`. */
+  readonly beside?: boolean;
   /** How long the engine stays afterwards, as the request asks; the owner's limits win. */
   readonly keepAliveMs?: number | undefined;
 }

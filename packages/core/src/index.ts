@@ -41,7 +41,7 @@ export type {Capability, ModelFacts, ModelPreset, ModelStore, StoredModel} from 
 export {isNewer} from './record.ts';
 export type {Beat, EngineBeat, EngineReadiness, HardwareFacts, Inventory, Leave, MemoryFacts} from './record.ts';
 export type {NodeFlags, NodeRecord, SignedRecord, Sketch, Stamp} from './record.ts';
-export {endpoints} from './work.ts';
+export {endpoints, methodOf, needsSlot} from './work.ts';
 export type {Busy, BusyReason, Endpoint, Lease, Refusal, RefusalCode} from './work.ts';
 export type {Worker, WorkRequest, WorkResponse} from './work.ts';
 export {decodeInventory, encodeInventory} from './inventory-codec.ts';

@@ -18,11 +18,39 @@ export const endpoints = [
   '/v1/audio/transcriptions',
   '/completion',
   '/infill',
+  '/embedding',
   '/apply-template',
   '/tokenize',
   '/detokenize',
+  '/props',
+  '/slots',
+  '/lora-adapters',
 ] as const;
 export type Endpoint = (typeof endpoints)[number];
+
+/** Endpoints that are only looked at: llama-server wants a GET there, and no body. */
+const lookedAt: ReadonlySet<Endpoint> = new Set(['/props', '/slots', '/lora-adapters']);
+
+/** Answered beside whatever the model is writing: they use no slot of llama-server. */
+const slotless: ReadonlySet<Endpoint> = new Set([
+  ...lookedAt,
+  '/tokenize',
+  '/detokenize',
+  '/apply-template',
+  '/v1/chat/completions/input_tokens',
+  '/v1/responses/input_tokens',
+  '/v1/messages/count_tokens',
+]);
+
+/** Whether a request takes one of the slots that the engine lends. */
+export function needsSlot(endpoint: Endpoint): boolean {
+  return !slotless.has(endpoint);
+}
+
+/** How llama-server is asked; between nodes every request is a POST. */
+export function methodOf(endpoint: Endpoint): 'GET' | 'POST' {
+  return lookedAt.has(endpoint) ? 'GET' : 'POST';
+}
 
 /** What a worker is asked to take. Travels in the stream header; the body follows only after `accept`. */
 export interface WorkRequest {

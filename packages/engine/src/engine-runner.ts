@@ -59,12 +59,12 @@ export class EngineRunner implements SlotOwner {
     this.#idle = new IdleWatch(options.keepAlive, environment.clock, () => this.#send({kind: 'unwanted'}));
   }
 
-  reserve(model: StoredModel, {force, keepAliveMs}: ReserveOptions): SlotReservation | Busy | Refusal {
+  reserve(model: StoredModel, {force, keepAliveMs, beside}: ReserveOptions): SlotReservation | Busy | Refusal {
     if (this.#isClosed) return busyFor('draining', this.#waitMs());
     if (this.#state.kind === 'broken') return this.#refused(this.#state.reason);
     this.#useModel(model);
     if (this.#state.kind === 'draining' && !force) return busyFor('draining', this.#waitMs());
-    const free = this.#state.kind === 'draining' ? undefined : this.#slots.take();
+    const free = this.#state.kind === 'draining' ? undefined : this.#slots.take(beside);
     const slot = free ?? (force ? this.#slots.enqueue() : undefined);
     if (slot === undefined) return busyFor(this.#state.kind === 'ready' ? 'slots' : 'loading', this.#waitMs());
     const reservation = new SlotReservation(slot, this);
@@ -257,7 +257,7 @@ export class EngineRunner implements SlotOwner {
       this.#isLoadWanted = false;
       this.#options.loadTimes.note(this.#model, this.#environment.clock.monotonicMs() - this.#startedMs);
       this.#readySinceWallMs = this.#environment.clock.wallMs();
-      for (let held = this.#slots.held; held > 0; held -= 1) this.#send({kind: 'acquired'});
+      for (let inUse = this.#slots.inUse; inUse > 0; inUse -= 1) this.#send({kind: 'acquired'});
       this.#serveQueue();
     }
     const settled = this.#settled;

@@ -138,8 +138,8 @@ class ServedModel implements SlotOwner, EngineDoor {
     this.#sinceWallMs = clock.wallMs();
   }
 
-  reserve({force}: ReserveOptions): SlotReservation | Busy {
-    const slot = this.#slots.take() ?? (force ? this.#slots.enqueue() : undefined);
+  reserve({force, beside}: ReserveOptions): SlotReservation | Busy {
+    const slot = this.#slots.take(beside) ?? (force ? this.#slots.enqueue() : undefined);
     if (slot === undefined) return busyFor('slots', this.#slots.waitMs());
     const reservation = new SlotReservation(slot, this);
     this.#reservations.add(reservation);
@@ -153,7 +153,7 @@ class ServedModel implements SlotOwner, EngineDoor {
 
   /** Unlike our own llama-servers it serves several models and must hear its own name for this one. */
   call(call: EngineCall, signal: AbortSignal): Call {
-    return this.#client.post({...call, body: withModel(call.body, this.#model.id)}, signal);
+    return this.#client.call({...call, body: withModel(call.body, this.#model.id)}, signal);
   }
 
   async giveBack(reservation: SlotReservation): Promise<void> {

@@ -40,7 +40,7 @@ const answer = (_: IncomingMessage, response: ServerResponse): void => void resp
 const cutConnection = (request: IncomingMessage): void => void request.socket.destroy();
 
 async function textOf(client: LlamaClient): Promise<string> {
-  const call = client.post({endpoint: '/v1/completions', body}, never);
+  const call = client.call({endpoint: '/v1/completions', body}, never);
   const response = await call.response;
   const text = Buffer.concat(await Array.fromAsync(response.body)).toString();
   await call.closed();
@@ -82,7 +82,7 @@ test('a cut answer is a fault, never a clean end', async t => {
   const {client} = await clientOf(t, (request, response) => {
     response.write('half', () => request.socket.destroy());
   });
-  const call = client.post({endpoint: '/v1/completions', body}, never);
+  const call = client.call({endpoint: '/v1/completions', body}, never);
   const response = await call.response;
   await t.throwsAsync(Array.fromAsync(response.body), {name: 'Fault', message: 'explained'});
   await call.closed();
@@ -92,7 +92,7 @@ test('a cut answer that nobody reads does no harm', async t => {
   const {client} = await clientOf(t, (request, response) => {
     response.write('half', () => request.socket.destroy());
   });
-  const call = client.post({endpoint: '/v1/completions', body}, never);
+  const call = client.call({endpoint: '/v1/completions', body}, never);
   t.is((await call.response).status, 200);
   await t.notThrowsAsync(call.closed());
 });
@@ -101,7 +101,7 @@ test('an abort closes the connection at once, before the head and in the body', 
   for (const way of [() => {}, (_: IncomingMessage, response: ServerResponse) => void response.write('half')]) {
     const {client, requests} = await clientOf(t, way);
     const abort = new AbortController();
-    const call = client.post({endpoint: '/v1/completions', body}, abort.signal);
+    const call = client.call({endpoint: '/v1/completions', body}, abort.signal);
     const reading = (async () => {
       const response = await call.response;
       for await (const _chunk of response.body);
@@ -117,7 +117,7 @@ test('an abort closes the connection at once, before the head and in the body', 
 
 test('leaving the body early closes the connection', async t => {
   const {client, requests} = await clientOf(t, (_, response) => void response.write('half'));
-  const call = client.post({endpoint: '/v1/completions', body}, never);
+  const call = client.call({endpoint: '/v1/completions', body}, never);
   const response = await call.response;
   for await (const _chunk of response.body) break;
   await call.closed();
@@ -127,7 +127,7 @@ test('leaving the body early closes the connection', async t => {
 
 test('destroying the client cuts what runs', async t => {
   const {client, requests} = await clientOf(t, (_, response) => void response.write('half'));
-  const call = client.post({endpoint: '/v1/completions', body}, never);
+  const call = client.call({endpoint: '/v1/completions', body}, never);
   const reading = Array.fromAsync((await call.response).body);
   client.destroy();
   await t.throwsAsync(reading, {name: 'Fault', message: 'explained'});

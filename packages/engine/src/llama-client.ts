@@ -1,6 +1,7 @@
 import {Agent, request as startRequest} from 'node:http';
 import type {ClientRequest, IncomingMessage} from 'node:http';
 import {Agent as SecureAgent, request as startSecureRequest} from 'node:https';
+import {methodOf} from '@hearsay/core';
 import type {EngineCall, Fault, WorkResponse} from '@hearsay/core';
 
 /** One request to a llama-server, under way. */
@@ -58,9 +59,9 @@ export class LlamaClient {
     this.#agent = options.isSecure === true ? new SecureAgent({keepAlive: true}) : new Agent({keepAlive: true});
   }
 
-  /** Sends the body as it is; nothing of the client's own headers goes along. */
-  post({endpoint: path, body, contentType}: EngineCall, signal: AbortSignal): Call {
-    const message = {path, body, contentType};
+  /** Sends the body as it is, where the endpoint takes one; nothing of the client's own headers goes along. */
+  call({endpoint: path, body, contentType}: EngineCall, signal: AbortSignal): Call {
+    const message = methodOf(path) === 'GET' ? {path} : {path, body, contentType};
     let exchange = this.#send(message, signal);
     const head = exchange.head.catch(async (cause: unknown) => {
       // llama-server closes an idle connection after 5 s or 100 requests, perhaps just while we write to it. It has not

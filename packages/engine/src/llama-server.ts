@@ -106,7 +106,7 @@ export class LlamaServer {
   /** Sends a request; only after `ready()`. */
   call(call: EngineCall, signal: AbortSignal): Call {
     if (this.#client === undefined) throw new Fault('INTERNAL', 'an engine was called before it was ready');
-    return this.#client.post(call, signal);
+    return this.#client.call(call, signal);
   }
 
   /** Cuts what still runs, because llama-server does not end while a client is there, and asks it to go. */

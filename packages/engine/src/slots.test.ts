@@ -69,3 +69,22 @@ test('the estimated wait follows how long slots are held', t => {
   slots.enqueue();
   t.is(slots.waitMs(), 2 * one);
 });
+
+test('what needs no slot runs beside those that do, and passes those that wait', t => {
+  const slots = new Slots(1, new HandClock());
+  t.truthy(slots.take());
+  t.truthy(slots.enqueue());
+  const beside = slots.take(true);
+  t.is(slots.held, 1);
+  t.is(slots.inUse, 2);
+  t.true(beside !== undefined && slots.release(beside));
+  t.is(slots.inUse, 1);
+  t.is(slots.queued, 1);
+});
+
+test('no more than sixteen requests run beside the slots; the next one needs a slot', t => {
+  const slots = new Slots(1, new HandClock());
+  const taken = Array.from({length: 18}, () => slots.take(true));
+  t.is(taken.filter(slot => slot !== undefined).length, 17);
+  t.is(slots.held, 1);
+});

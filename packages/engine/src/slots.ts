@@ -17,6 +17,9 @@ interface Waiting {
  */
 export const queuedMax: number = 256;
 
+/** Most requests at the same time that need no slot: they are short, and llama-server has as many threads for them. */
+const besideMax = 16;
+
 /** Assumed length of a request before the first one has ended, in milliseconds. */
 const holdingMsAtFirst = 2_000;
 
@@ -30,6 +33,7 @@ export class Slots {
   /** With the time since when, on the monotonic clock. */
   readonly #held = new Map<Slot, number>();
   readonly #queue: Waiting[] = [];
+  readonly #beside = new Set<Slot>();
   #holdingMs = holdingMsAtFirst;
 
   constructor(size: number, clock: Clock) {
@@ -54,8 +58,14 @@ export class Slots {
     return this.#queue.length;
   }
 
-  /** A free slot; undefined when there is none or when others wait already. */
-  take(): Slot | undefined {
+  /** Of requests that run: those that hold a slot and those that need none. */
+  get inUse(): number {
+    return this.#held.size + this.#beside.size;
+  }
+
+  /** A free slot, or a place beside them all; undefined when there is none or when others wait already. */
+  take(beside = false): Slot | undefined {
+    if (beside && this.#beside.size < besideMax) return this.#standBeside();
     if (this.#held.size >= this.size || this.#queue.length > 0) return undefined;
     const slot = {granted: Promise.resolve()};
     this.#hold(slot);
@@ -83,8 +93,9 @@ export class Slots {
     return this.#held.size - before;
   }
 
-  /** Ends a slot or a wait for one; true when it was held. */
+  /** Ends a slot or a wait for one; true when it was in use. */
   release(slot: Slot): boolean {
+    if (this.#beside.delete(slot)) return true;
     const sinceMs = this.#held.get(slot);
     if (sinceMs !== undefined) {
       this.#held.delete(slot);
@@ -100,6 +111,12 @@ export class Slots {
   waitMs(): number {
     const ahead = this.#held.size + this.#queue.length - this.size;
     return ahead < 0 ? 0 : Math.round(((ahead + 1) * this.#holdingMs) / this.size);
+  }
+
+  #standBeside(): Slot {
+    const slot = {granted: Promise.resolve()};
+    this.#beside.add(slot);
+    return slot;
   }
 
   #hold(slot: Slot): void {

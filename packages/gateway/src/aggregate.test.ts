@@ -96,3 +96,30 @@ test('a text completion joins text and the older kind of log probabilities', t =
     {index: 0, text: 'ab', logprobs: {tokens: ['a', 'b'], token_logprobs: [-1, -2]}, finish_reason: 'length'},
   ]);
 });
+
+test('the usage of several answers is that of all of them, and their prompt is read once', t => {
+  const usage = {prompt_tokens: 10, completion_tokens: 4, total_tokens: 14};
+  const chunk = (index: number): JsonObject => ({choices: [{index, text: 'x', finish_reason: 'length'}], usage});
+  const total = (answersPerPrompt: number): unknown => {
+    const aggregate = new Aggregate('/v1/completions', answersPerPrompt);
+    for (const index of [1, 0]) aggregate.add(chunk(index));
+    return aggregate.result()['usage'];
+  };
+  t.deepEqual(total(2), {prompt_tokens: 10, completion_tokens: 8, total_tokens: 18});
+  t.deepEqual(total(1), {prompt_tokens: 20, completion_tokens: 8, total_tokens: 28});
+});
+
+test('usage that is said again and again for one answer is the last one', t => {
+  const said = (count: number): JsonObject => ({choices: [], usage: {completion_tokens: count}});
+  t.like(chat(delta({content: 'a'}), said(1), said(2)), {usage: {completion_tokens: 2}});
+});
+
+test('what llama-server says for debugging has the whole text, and no progress of the prompt is left', t => {
+  const verbose = {content: '', prompt: 'p', generation_settings: {stream: true}};
+  const answer = chat({choices: [], prompt_progress: {total: 3}}, delta({content: 'ab'}), {
+    choices: [],
+    __verbose: verbose,
+  });
+  t.deepEqual(answer['__verbose'], {content: 'ab', prompt: 'p', generation_settings: {stream: false}});
+  t.false('prompt_progress' in answer);
+});

@@ -19,28 +19,46 @@ interface Choice {
  */
 export class Aggregate {
   readonly #isChat: boolean;
+  readonly #answersPerPrompt: number;
   readonly #choices = new Map<number, Choice>();
   #fields: Fields = {};
+  readonly #usage = new Usage();
 
-  constructor(endpoint: Endpoint) {
+  constructor(endpoint: Endpoint, answersPerPrompt = 1) {
     this.#isChat = endpoint === '/v1/chat/completions';
+    this.#answersPerPrompt = answersPerPrompt;
   }
 
   add(chunk: JsonObject): void {
-    const {choices, usage, ...fields} = chunk;
-    this.#fields = {...this.#fields, ...fields, ...(isObject(usage) ? {usage} : {})};
+    const {choices, usage, prompt_progress: _, ...fields} = chunk;
+    this.#fields = {...this.#fields, ...fields};
+    if (isObject(usage)) this.#usage.add(usage);
     for (const [position, choice] of objectsIn(choices).entries()) this.#addChoice(choice, position);
   }
 
   result(): JsonObject {
-    const {id, created, model, ...rest} = this.#fields;
+    const {id, created, model, __verbose: verbose, ...rest} = this.#fields;
+    const usage = this.#usage.total(this.#choices.size, this.#answersPerPrompt);
     return {
       ...rest,
+      ...(usage ? {usage} : {}),
+      ...(isObject(verbose) ? {__verbose: this.#whole(verbose)} : {}),
       id,
       object: this.#isChat ? 'chat.completion' : 'text_completion',
       created,
       model,
       choices: [...this.#choices].toSorted(([a], [b]) => a - b).map(([index, choice]) => this.#finish(index, choice)),
+    };
+  }
+
+  /** What llama-server says for debugging has the text only when it does not stream. */
+  #whole(verbose: JsonObject): JsonObject {
+    const {generation_settings: settings} = verbose;
+    const message = this.#choices.get(0)?.message;
+    return {
+      ...verbose,
+      content: message?.['content'] ?? message?.['text'] ?? '',
+      ...(isObject(settings) ? {generation_settings: {...settings, stream: false}} : {}),
     };
   }
 
@@ -69,6 +87,32 @@ export class Aggregate {
       message: {role: 'assistant', ...message, content, ...(calls.length > 0 ? {tool_calls: calls} : {})},
     };
   }
+}
+
+/** Each of several answers says what it used; the client is told what all of them did. */
+class Usage {
+  #last: JsonObject | undefined;
+  #count = 0;
+  #prompt = 0;
+  #completion = 0;
+
+  add(part: JsonObject): void {
+    this.#last = part;
+    this.#count += 1;
+    this.#prompt += numberIn(part['prompt_tokens']);
+    this.#completion += numberIn(part['completion_tokens']);
+  }
+
+  /** Answers to one prompt read it once. Where it is not said once for each answer, the last word holds. */
+  total(answers: number, answersPerPrompt: number): JsonObject | undefined {
+    if (answers === 1 || this.#count !== answers) return this.#last;
+    const [prompt, completion] = [Math.round(this.#prompt / answersPerPrompt), this.#completion];
+    return {...this.#last, prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion};
+  }
+}
+
+function numberIn(value: unknown): number {
+  return typeof value === 'number' ? value : 0;
 }
 
 function addDelta({message, toolCalls}: Choice, delta: JsonObject): void {

@@ -1,5 +1,5 @@
 import test from 'ava';
-import {namedAliases, resolveAlias} from './aliases.ts';
+import {catchAll, namedAliases, resolveAlias} from './aliases.ts';
 
 const aliases = {'claude-*': 'big', 'claude-haiku-*': 'small', 'Claude-Haiku-9': 'exact'};
 
@@ -16,6 +16,12 @@ for (const [asked, model] of table) {
     t.is(resolveAlias(asked, aliases), model);
   });
 }
+
+test('a star alone is no alias, but what is left for a name that nobody knows', t => {
+  t.is(resolveAlias('gpt-4', {'*': 'any'}), 'gpt-4');
+  t.is(catchAll({'*': 'any'}), 'any');
+  t.is(catchAll(aliases), undefined);
+});
 
 test('only an alias without a star is a name to list', t => {
   t.deepEqual(namedAliases(aliases), [['Claude-Haiku-9', 'exact']]);

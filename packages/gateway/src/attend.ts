@@ -13,6 +13,8 @@ export interface RunService extends Environment, Patience, BodyRules {
   readonly cluster: Cluster;
   /** Names that the owner gave to models. */
   readonly aliases: Aliases;
+  /** What requests that name no model go to; undefined: the only model that can answer them. */
+  readonly defaultModel: string | undefined;
   /** Names that Ollama clients made. */
   readonly presets: Presets;
   /** When the gateway started; models have no date of their own. */

@@ -7,8 +7,8 @@ import type {Assembly} from './object-reply.ts';
 import {problemFromEvent} from './upstream-problem.ts';
 
 /** OpenAI's chat and text completions, put together to one object. */
-export function completionAssembly(endpoint: Endpoint): Assembly {
-  const aggregate = new Aggregate(endpoint);
+export function completionAssembly(endpoint: Endpoint, answersPerPrompt: number): Assembly {
+  const aggregate = new Aggregate(endpoint, answersPerPrompt);
   let isWhole = false;
   return {
     errors: openAiErrors,
@@ -17,6 +17,7 @@ export function completionAssembly(endpoint: Endpoint): Assembly {
         isWhole = true;
         return undefined;
       }
+      if (data === 'null') return undefined; // llama-server's sign of life where one of several answers begins
       const event = parseObject(data);
       if (event === undefined) throw new Fault('ENGINE_FAILED', 'the answer has an event that is not JSON');
       const problem = problemFromEvent(event);

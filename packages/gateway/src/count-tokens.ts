@@ -38,7 +38,7 @@ function estimateTokens({system, messages, tools}: JsonObject): number {
 }
 
 /**
- * Anthropic's count of the tokens of a prompt. Counted by an engine that has the model loaded and a slot free, estimated
+ * Anthropic's count of the tokens of a prompt. Counted by an engine that has the model loaded, busy or not, and estimated
  * otherwise: a count never loads a model and never waits for one.
  */
 export async function countTokens(
@@ -69,9 +69,7 @@ interface LoadedNode {
 function loadedNode(asked: string, {cluster, startedSeconds}: RunService): LoadedNode | Problem | undefined {
   const model = findModel(asked, cluster.models(), startedSeconds);
   if (isProblem(model)) return model;
-  const engine = cluster
-    .engines()
-    .find(({digest, state, busy, slots}) => digest === model['digest'] && state === 'ready' && busy < slots);
+  const engine = cluster.engines().find(({digest, state}) => digest === model['digest'] && state === 'ready');
   return engine && {kind: 'node', id: engine.nodeId, model: String(model['id'])};
 }
 

@@ -101,6 +101,7 @@ function addCorsHeaders(response: ServerResponse, origin: string | undefined): v
   response.setHeader('vary', 'Origin');
   if (origin === undefined) return;
   response.setHeader('access-control-allow-origin', origin);
+  response.setHeader('access-control-allow-credentials', 'true'); // pages that ask with cookies would get nothing else
   response.setHeader('access-control-expose-headers', exposedHeaders);
 }
 
@@ -108,12 +109,15 @@ const exposedHeaders =
   'x-request-id, request-id, retry-after, x-should-retry, x-hearsay-request, x-hearsay-node, x-hearsay-model, ' +
   'x-hearsay-attempts, x-hearsay-policy, x-hearsay-reason';
 
-/** Allows whatever headers the browser asks for: which page asks is what matters. */
+/** Ollama and OpenAI answer a preflight with 204, llama-server on its own paths with 200, and its tests want that. */
+const ownPath = /^\/(?!v1\/|api\/)/u;
+
+/** Allows whatever headers the browser asks for: which page asks is what matters. HEAD needs no permission. */
 function answerPreflight(request: IncomingMessage, response: ServerResponse): void {
   const wanted = request.headers['access-control-request-headers'];
-  response.writeHead(204, {
+  response.writeHead(ownPath.test(request.url ?? '') ? 200 : 204, {
     allow: 'GET, HEAD, POST, DELETE, OPTIONS',
-    'access-control-allow-methods': 'GET, HEAD, POST, DELETE, OPTIONS',
+    'access-control-allow-methods': 'GET, POST, DELETE, OPTIONS',
     'access-control-allow-headers': wanted ?? 'authorization, content-type, x-hearsay-policy, x-request-id',
     'access-control-max-age': '86400',
     ...(request.headers['access-control-request-private-network'] === 'true'

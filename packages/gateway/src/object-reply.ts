@@ -13,23 +13,23 @@ import type {Reply} from './reply.ts';
 const streamBytesMax = bodyBytesMax;
 
 /** Puts the events of one answer together to one object, in the client's dialect. */
-export interface Assembly {
+export interface Assembly<Result = JsonObject> {
   readonly errors: ErrorForm;
   /** Takes the next event; a problem when it says that the run failed. */
   take(event: ServerEvent): Problem | undefined;
-  /** The object; undefined while the end mark has not come. */
-  result(): JsonObject | undefined;
+  /** The whole answer; undefined while the end mark has not come. */
+  result(): Result | undefined;
 }
 
 /** Gives a client one object that was streamed to us. Nothing is sent before it is whole. */
 export class ObjectReply implements Reply {
   readonly #response: ServerResponse;
   readonly #splitter = new EventSplitter();
-  readonly #assembly: Assembly;
+  readonly #assembly: Assembly<JsonObject | readonly JsonObject[]>;
   #restBytes = streamBytesMax;
   #ended = false;
 
-  constructor(response: ServerResponse, assembly: Assembly) {
+  constructor(response: ServerResponse, assembly: Assembly<JsonObject | readonly JsonObject[]>) {
     this.#response = response;
     this.#assembly = assembly;
   }

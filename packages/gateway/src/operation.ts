@@ -25,6 +25,8 @@ export interface RequestFrame {
   readonly caller?: Caller | undefined;
   /** Any header, for what names the conversation; absent where there is none. */
   readonly header?: (name: string) => string | undefined;
+  /** Of the URL. */
+  readonly query?: URLSearchParams;
 }
 
 /** What the client asked for, ready to be dispatched. */

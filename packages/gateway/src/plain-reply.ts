@@ -1,7 +1,8 @@
 import type {ServerResponse} from 'node:http';
 import {bodyBytesMax, Fault} from '@hearsay/core';
 import type {ErrorForm} from './error-form.ts';
-import {parseObject} from './json.ts';
+import {isObject} from './json.ts';
+import type {JsonObject} from './json.ts';
 import {sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
 import type {Reply} from './reply.ts';
@@ -11,13 +12,15 @@ export class PlainReply implements Reply {
   readonly #response: ServerResponse;
   readonly #errors: ErrorForm;
   readonly #chunks: Uint8Array[] = [];
+  readonly #rewrite: ((answer: JsonObject) => JsonObject) | undefined;
   #contentType = 'application/json';
   #restBytes = bodyBytesMax;
   #ended = false;
 
-  constructor(response: ServerResponse, errors: ErrorForm) {
+  constructor(response: ServerResponse, errors: ErrorForm, rewrite?: (answer: JsonObject) => JsonObject) {
     this.#response = response;
     this.#errors = errors;
+    this.#rewrite = rewrite;
   }
 
   begin(contentType: string): void {
@@ -34,12 +37,10 @@ export class PlainReply implements Reply {
   end(): void {
     if (this.#ended) return;
     const bytes = Buffer.concat(this.#chunks);
-    if (this.#contentType.startsWith('application/json') && parseObject(bytes.toString()) === undefined) {
-      throw new Fault('ENGINE_FAILED', 'the answer of the engine is not JSON');
-    }
+    const shown = this.#contentType.startsWith('application/json') ? this.#judge(bytes) : bytes;
     this.#ended = true;
-    this.#response.writeHead(200, {'content-type': this.#contentType, 'content-length': bytes.length});
-    this.#response.end(bytes);
+    this.#response.writeHead(200, {'content-type': this.#contentType, 'content-length': shown.length});
+    this.#response.end(shown);
   }
 
   fail(problem: Problem): void {
@@ -50,5 +51,22 @@ export class PlainReply implements Reply {
 
   [Symbol.dispose](): void {
     this.#ended = true;
+  }
+
+  /** The bytes as they came, unless they are to be rewritten. Some answers of llama-server are lists. */
+  #judge(bytes: Buffer): Buffer {
+    const answer = parse(bytes.toString());
+    if (!isObject(answer) && !Array.isArray(answer)) {
+      throw new Fault('ENGINE_FAILED', 'the answer of the engine is not JSON');
+    }
+    return this.#rewrite && isObject(answer) ? Buffer.from(JSON.stringify(this.#rewrite(answer))) : bytes;
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // the caller says what it should have been
   }
 }

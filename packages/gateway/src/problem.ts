@@ -88,7 +88,7 @@ export function problemBody(response: ServerResponse, problem: Problem, form: Er
 export function sendJson(
   response: ServerResponse,
   status: number,
-  body: JsonObject,
+  body: JsonObject | readonly JsonObject[],
   headers: Readonly<Record<string, string>> = {},
 ): void {
   const bytes = Buffer.from(JSON.stringify(body));

@@ -33,8 +33,16 @@ function readCompletion(bytes: Uint8Array, frame: RequestFrame, endpoint: Comple
     request,
     answerType: 'text/event-stream',
     reply: (response, clock, patience) =>
-      stream ? new StreamReply(response, clock, patience) : new ObjectReply(response, completionAssembly(endpoint)),
+      stream
+        ? new StreamReply(response, clock, patience)
+        : new ObjectReply(response, completionAssembly(endpoint, answersPerPrompt(body))),
   };
+}
+
+/** Pure: how many answers to one prompt are wanted. */
+export function answersPerPrompt(body: JsonObject): number {
+  const wanted = body['n_cmpl'] ?? body['n'];
+  return typeof wanted === 'number' && wanted >= 1 ? Math.trunc(wanted) : 1;
 }
 
 /** The first thing that no node could make sense of. */

@@ -32,6 +32,9 @@ test('a recording that is not sent as a form is refused', async t => {
 const incomplete: readonly (readonly [path: string, body: object, param: string])[] = [
   ['/v1/embeddings', {model: 'tiny'}, 'input'],
   ['/v1/rerank', {query: 'x'}, 'documents'],
+  ['/embedding', {model: 'tiny'}, 'input'],
+  ['/completion', {model: 'tiny'}, 'prompt'],
+  ['/infill', {input_prefix: ''}, 'input_suffix'],
   ['/v1/responses/input_tokens', {}, 'input'],
   ['/v1/responses', {model: 'tiny'}, 'input'],
 ];

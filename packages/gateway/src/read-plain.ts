@@ -7,8 +7,8 @@ import {clientRequest, modelIn, readJson} from './read-request.ts';
 
 interface PlainRequest {
   readonly needs: readonly Capability[];
-  /** Fields without which the request means nothing. */
-  readonly fields: readonly string[];
+  /** Fields without which the request means nothing; of each list one is enough. */
+  readonly fields: readonly (string | readonly string[])[];
 }
 
 /** A request that has one JSON object for an answer, which passes as it is. */
@@ -19,8 +19,10 @@ export function plain(endpoint: Endpoint, {needs, fields}: PlainRequest): Operat
       const read = readJson(bytes);
       if (read.kind === 'problem') return read;
       const {body} = read;
-      const missing = fields.find(name => body[name] === undefined || body[name] === null);
-      if (missing !== undefined) return badRequest(`${missing} is missing`, {param: missing});
+      const missing = fields
+        .map(names => [names].flat())
+        .find(names => !names.some(name => (body[name] ?? null) !== null));
+      if (missing !== undefined) return badRequest(`${missing.join(' or ')} is missing`, {param: missing[0] ?? ''});
       const request = clientRequest({model: modelIn(body), endpoint, needs, body}, frame);
       if (isProblem(request)) return request;
       return {

@@ -1,10 +1,11 @@
 import type {ServerResponse} from 'node:http';
 import type {FastifyInstance, FastifyReply, FastifyRequest} from 'fastify';
-import type {Clock, MeshAdmin, StatusReport} from '@hearsay/core';
+import type {Clock, Endpoint, MeshAdmin, StatusReport} from '@hearsay/core';
 import {noteFailure} from './attend.ts';
 import type {RunService} from './attend.ts';
 import {countTokens} from './count-tokens.ts';
 import {messages} from './read-messages.ts';
+import {byModel, lookAt, native, withoutFolders} from './read-native.ts';
 import {plain} from './read-plain.ts';
 import {responses} from './read-responses.ts';
 import {transcription} from './read-transcription.ts';
@@ -58,6 +59,7 @@ export function addRoutes(app: FastifyInstance, service: RouteService): void {
   const metrics = new Metrics();
   const routes = [
     ...openAiRoutes(service),
+    ...llamaRoutes(service),
     ...ollamaRoutes(service),
     ...adminRoutes(service),
     metricsRoute(metrics, service),
@@ -93,7 +95,7 @@ function openAiRoutes(service: RouteService): readonly Route[] {
   const {cluster, startedSeconds} = service;
   return [
     engineRoute(both('/chat/completions'), completion('/v1/chat/completions'), service),
-    engineRoute(both('/completions'), completion('/v1/completions'), service),
+    engineRoute(['/v1/completions'], completion('/v1/completions'), service),
     engineRoute(both('/responses'), responses, service),
     engineRoute(
       both('/responses/input_tokens'),
@@ -105,10 +107,10 @@ function openAiRoutes(service: RouteService): readonly Route[] {
       plain('/v1/chat/completions/input_tokens', {needs: ['chat'], fields: ['messages']}),
       service,
     ),
-    engineRoute(both('/embeddings'), plain('/v1/embeddings', {needs: ['embeddings'], fields: ['input']}), service),
+    engineRoute(['/v1/embeddings'], embeddings, service),
     engineRoute(
       [...both('/rerank'), ...both('/reranking')],
-      plain('/v1/rerank', {needs: ['rerank'], fields: ['query', 'documents']}),
+      plain('/v1/rerank', {needs: ['rerank'], fields: ['query', ['documents', 'texts']]}),
       service,
     ),
     engineRoute(both('/audio/transcriptions'), transcription, service),
@@ -140,6 +142,32 @@ function openAiRoutes(service: RouteService): readonly Route[] {
     {method: 'GET', paths: ['/ready'], handle: () => ready(service)},
   ];
 }
+
+/** llama-server's own API, so that its clients and its tests work here too. */
+function llamaRoutes(service: RouteService): readonly Route[] {
+  const text = native('/completion');
+  const vectors = plain('/embedding', {needs: ['embeddings'], fields: [['input', 'content']]});
+  return [
+    engineRoute(['/completion'], text, service),
+    engineRoute(['/completions'], byModel(completion('/v1/completions'), text), service),
+    engineRoute(['/infill'], native('/infill'), service),
+    engineRoute(['/embedding'], vectors, service),
+    engineRoute(['/embeddings'], byModel(embeddings, vectors), service),
+    engineRoute(['/tokenize'], plain('/tokenize', {needs: [], fields: []}), service),
+    engineRoute(['/detokenize'], plain('/detokenize', {needs: [], fields: []}), service),
+    engineRoute(['/apply-template'], plain('/apply-template', {needs: ['chat'], fields: ['messages']}), service),
+    lookRoute('/props', service, withoutFolders),
+    lookRoute('/slots', service),
+    lookRoute('/lora-adapters', service),
+  ];
+}
+
+function lookRoute(path: Endpoint, service: RunService, rewrite?: (answer: JsonObject) => JsonObject): Route {
+  const operation = lookAt(path, rewrite);
+  return {method: 'GET', paths: [path], handle: ({raw}, reply) => serveRun(raw, reply.raw, operation, service)};
+}
+
+const embeddings = plain('/v1/embeddings', {needs: ['embeddings'], fields: ['input']});
 
 /** Some clients are told the base URL without `/v1`. */
 function both(path: string): readonly string[] {

@@ -1,9 +1,9 @@
 import type {IncomingMessage, ServerResponse} from 'node:http';
-import {Fault, newRequestId} from '@hearsay/core';
-import type {Answer, RequestId} from '@hearsay/core';
-import {resolveAlias} from './aliases.ts';
+import {Fault, methodOf, newRequestId} from '@hearsay/core';
+import type {Answer, ClientRequest, RequestId} from '@hearsay/core';
 import {attend, noteFailure} from './attend.ts';
 import type {RunService} from './attend.ts';
+import {chooseModel} from './choose-model.ts';
 import {consume, discard, readText, untilAborted} from './consume.ts';
 import {callerIn} from './identify.ts';
 import {applyPreset} from './ollama/apply-preset.ts';
@@ -52,11 +52,12 @@ async function readCall(
     header: name => headerOf(request, name),
     contentType: contentTypeOf(request),
     caller: callerIn(request),
+    query: new URLSearchParams(request.url?.split('?')[1]),
   });
   if (call.kind !== 'call') return call;
   const preset = service.presets.find(call.request.model);
   const asked = preset ? applyPreset(call.request, preset) : call.request;
-  return {...call, request: {...asked, model: resolveAlias(asked.model, service.aliases)}};
+  return {...call, request: {...asked, ...chooseModel(asked, service)}};
 }
 
 async function answer(call: Call, response: ServerResponse, service: RunService, signal: AbortSignal): Promise<void> {
@@ -117,11 +118,21 @@ function describeRun({run}: Answer, response: ServerResponse): void {
 /** llama-server's own no, which is the client's answer (R24); or an answer that is no stream. */
 async function problemIn(
   {status, contentType, body}: Answer,
-  {answerType}: Call,
+  {answerType, request}: Call,
   signal: AbortSignal,
 ): Promise<Problem | undefined> {
   if (status === 200 && (answerType === 'any' || contentType.startsWith(answerType))) return undefined;
   const text = await readText(body, errorBytesMax, signal);
-  if (status !== 200) return problemFromUpstream(status, text);
+  if (status !== 200) return isSwitchedOff(status, request) ? lasting(status, text) : problemFromUpstream(status, text);
   throw new Fault('ENGINE_FAILED', `the engine answered ${contentType || 'something'} instead of ${answerType}`);
+}
+
+/** llama-server's own status for it, which its clients know. Repeating it is of no use. */
+function lasting(status: number, text: string): Problem {
+  return {...problemFromUpstream(status, text), status, headers: {'x-should-retry': 'false'}};
+}
+
+/** The owner runs the engine without what somebody wants to look at. */
+function isSwitchedOff(status: number, {endpoint}: ClientRequest): boolean {
+  return status === 501 && methodOf(endpoint) === 'GET';
 }

@@ -40,6 +40,8 @@ export interface GatewayConfig {
   readonly tls?: {readonly certFile: string; readonly keyFile: string} | undefined;
   /** Names for models: `{'claude-haiku-*': 'qwen3'}`. */
   readonly aliases?: Readonly<Record<string, string>>;
+  /** What requests that name no model go to; the only one that can answer them unless given. */
+  readonly defaultModel?: string | undefined;
   /** How long a waiting stream is silent, so that a failure can still have its own status. */
   readonly silenceMs?: number;
   /** Pause between keep-alive comments after that. */
@@ -112,6 +114,7 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
     bodyBytesMax,
     bodies,
     aliases: config.aliases ?? {},
+    defaultModel: config.defaultModel,
     silenceMs: config.silenceMs ?? 10_000,
     keepAliveMs: config.keepAliveMs ?? 15_000,
     stalledMs: config.stalledMs,

@@ -1,6 +1,6 @@
 import type {Cluster, ModelReport} from '@hearsay/core';
-import {resolveAlias} from '../aliases.ts';
 import type {Aliases} from '../aliases.ts';
+import {behindAlias} from '../choose-model.ts';
 import {modelNamed} from '../list-models.ts';
 import type {FindModel, KnownModel} from './known-model.ts';
 import type {Presets} from './presets.ts';
@@ -10,24 +10,25 @@ export function modelFinder(cluster: Cluster, presets: Presets, aliases: Aliases
   return asked => {
     const models = cluster.models();
     const preset = presets.find(asked);
-    const target = modelBehind(asked, {presets, aliases});
+    const target = modelBehind(asked, {cluster, presets, aliases});
     const report = modelNamed(target, models);
     return report ? known(asked, target, report, preset) : undefined;
   };
 }
 
 interface Names {
+  readonly cluster: Pick<Cluster, 'models'>;
   readonly presets: Presets;
   readonly aliases: Aliases;
 }
 
-/** Pure: the name that the cluster is asked for: what a preset or an alias stands for, else the name itself. */
-export function modelBehind(asked: string, {presets, aliases}: Names): string {
-  return resolveAlias(presets.find(asked)?.from ?? asked, aliases);
+/** The name that the cluster is asked for: what a preset or an alias stands for, else the name itself. */
+export function modelBehind(asked: string, names: Names): string {
+  return behindAlias(names.presets.find(asked)?.from ?? asked, names);
 }
 
 /** Pure: all names that people gave to models, as lists of other dialects show them. */
-export function givenNames({presets, aliases}: Names): Aliases {
+export function givenNames({presets, aliases}: Omit<Names, 'cluster'>): Aliases {
   return {
     ...Object.fromEntries(presets.list().map(({name, from}) => [name.replace(/:latest$/u, ''), from])),
     ...aliases,
