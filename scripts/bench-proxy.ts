@@ -52,6 +52,9 @@ if (parts.includes('real')) {
 }
 console.log(`${rounds} single requests each, ${runs} runs, in turns; 64 streams of 50 tokens/s for the delay\n`);
 console.log(table(names, rows));
+for (const {name, failures} of scripted) {
+  if (failures.length > 0) console.log(`${name}: ${failures.length} requests failed, the first: ${failures[0]}`);
+}
 console.log('\n++ stretch goal reached, + must reached, - missed; goals are local / remote\n');
 if (parts.includes('crowd')) await crowds(scripted.slice(1));
 for (const {agent} of scripted) agent.destroy();

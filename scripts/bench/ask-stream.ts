@@ -8,6 +8,8 @@ export interface Target {
   readonly agent: Agent;
   /** Processes on the way whose memory counts, by what they do. */
   readonly pids: Readonly<Record<string, number>>;
+  /** Why requests failed. */
+  readonly failures: string[];
 }
 
 export interface Wish {
@@ -25,7 +27,16 @@ export interface Wish {
 const prompt = 'count '.repeat(600);
 
 export function target(name: string, url: string, more: Partial<Target> = {}): Target {
-  return {name, url, headers: {}, agent: new Agent({keepAlive: true}), pids: {}, ...more};
+  return {name, url, headers: {}, agent: new Agent({keepAlive: true}), pids: {}, failures: [], ...more};
+}
+
+/** The same, but a failure is only noted: what is measured of the others still counts. */
+export async function tryStream(one: Target, wish: Wish): Promise<void> {
+  try {
+    await askStream(one, wish);
+  } catch (error) {
+    one.failures.push(error instanceof Error ? error.message.trim() : String(error));
+  }
 }
 
 /** One streamed chat request: resolves at its end with the time to its first byte, rejects when it was not whole. */

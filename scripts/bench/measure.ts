@@ -1,5 +1,5 @@
 import {setTimeout as sleep} from 'node:timers/promises';
-import {askStream} from './ask-stream.ts';
+import {askStream, tryStream} from './ask-stream.ts';
 import type {Target, Wish} from './ask-stream.ts';
 import {processorMs, residentKib} from './process-use.ts';
 import {median, quantile} from './quantile.ts';
@@ -34,7 +34,7 @@ export async function tokenDelays(targets: readonly Target[], runs: number): Pro
         if (seen > streams * 25) delays.push(delayMs); // the first half second is the rush of all starting at once
       };
       const wish: Wish = {model: 'stamps-1', tokens, paceMs: 20, onToken};
-      const ask = async (each: number): Promise<number> => sleep((each % 20) + 1).then(() => askStream(one, wish));
+      const ask = async (each: number): Promise<void> => sleep((each % 20) + 1).then(() => tryStream(one, wish));
       const rate = await rateOf(one, streams * tokens, () =>
         Promise.all(Array.from({length: streams}, (_, each) => ask(each))),
       );
@@ -61,7 +61,7 @@ export async function requestRates(targets: readonly Target[], runs: number): Pr
     rateOf(one, requests, () => {
       let left = requests;
       const client = async (): Promise<void> => {
-        while (left-- > 0) await askStream(one, {model: 'stamps-1', tokens: 1});
+        while (left-- > 0) await tryStream(one, {model: 'stamps-1', tokens: 1});
       };
       return Promise.all(Array.from({length: 16}, client));
     }),
@@ -76,7 +76,7 @@ export async function tokenRates(
   streams: number,
 ): Promise<Rate[]> {
   return inTurns(targets, runs, one =>
-    rateOf(one, streams * wish.tokens, () => Promise.all(Array.from({length: streams}, () => askStream(one, wish)))),
+    rateOf(one, streams * wish.tokens, () => Promise.all(Array.from({length: streams}, () => tryStream(one, wish)))),
   );
 }
 
