@@ -146,3 +146,36 @@ test('a workload that is only for certain keys is for nobody else', t => {
   t.is(plan('summarise', {workloads, caller: caller({})}).name, 'summarise');
   t.throws(() => plan('summarise', {workloads}), {instanceOf: Fault, message: /only for certain keys/u});
 });
+
+const writer = held('writer', 'e', ['A']);
+const user = held('user', 'f', ['A'], {capabilities: ['chat', 'completion', 'tools']});
+const reader = held('reader', 'a', ['A'], {capabilities: ['embeddings']});
+const ranker = held('ranker', 'b', ['A'], {capabilities: ['rerank']});
+
+const unnamed: readonly (readonly [needs: PlanInputs['needs'], models: readonly HeldModel[], name: string])[] = [
+  [['chat'], [writer], 'writer'],
+  [['embeddings'], [writer], 'writer'],
+  [['chat'], [writer, reader, ranker], 'writer'],
+  [['embeddings'], [writer, reader, ranker], 'reader'],
+  [[], [writer, reader, ranker], 'writer'],
+  [['chat', 'tools'], [writer, user, reader], 'user'],
+  [['chat', 'tools'], [writer, reader], 'writer'],
+];
+for (const [needs, models, name] of unnamed) {
+  const among = models.map(model => model.names[0]).join(', ');
+  test(`no name, with a need for ${needs.join(' and ') || 'nothing'}, means ${name} of ${among}`, t => {
+    t.is(plan('', {needs, models}).name, name);
+  });
+}
+
+test('where several models could be meant, no name is a question back', t => {
+  const nobody = {wish: undefined, caller: undefined, workloads: [], operator: idleOperator, policy: undefined};
+  t.like(planRequest({asked: ' ', needs: ['chat'], models: [writer, user], ...nobody}), {kind: 'unnamed'});
+});
+
+test('S70: tools are needed of a model that knows them, and otherwise left to llama-server', t => {
+  const models = [writer, user];
+  t.deepEqual(plan('user', {needs: ['chat', 'tools'], models}).needs, ['chat', 'tools']);
+  t.deepEqual(plan('writer', {needs: ['chat', 'tools'], models}).needs, ['chat']);
+  t.deepEqual(plan('writer', {needs: ['chat', 'vision'], models}).needs, ['chat', 'vision']);
+});

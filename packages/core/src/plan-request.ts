@@ -74,7 +74,7 @@ function planWorkload(workload: Workload, inputs: PlanInputs): PlanResult {
 
 function planModel(inputs: PlanInputs): PlanResult {
   const {asked, caller, models, needs, wish} = inputs;
-  const {resolution, pinned} = resolveAsked(asked, models);
+  const {resolution, pinned} = resolveAsked(asked, needs, models);
   if (resolution.kind !== 'found') return resolution;
   const {digests, name} = resolution;
   const found = models.find(({digest}) => digests.includes(digest));
@@ -82,7 +82,17 @@ function planModel(inputs: PlanInputs): PlanResult {
   if (caller && !allows(caller.rights.models, names)) throw lacksRight(caller, `the model ${name}`);
   const byName: PolicyWish | undefined = pinned && {from: 'name', policy: pinned};
   const {policy, from} = choose(inputs, names, [wish, byName]);
-  return {kind: 'plan', name, digests, needs, policy, policyFrom: from, parameters: {}, exact: true};
+  const known = needsOf(needs, found);
+  return {kind: 'plan', name, digests, needs: known, policy, policyFrom: from, parameters: {}, exact: true};
+}
+
+/** llama-server shows tools to every model that chats, so that they are no reason to refuse one that knows none. */
+function needsOf(needs: readonly Capability[], model: HeldModel | undefined): readonly Capability[] {
+  return model === undefined || model.capabilities.includes('tools') ? needs : withoutTools(needs);
+}
+
+function withoutTools(needs: readonly Capability[]): readonly Capability[] {
+  return needs.filter(need => need !== 'tools');
 }
 
 /** All wishes together; what the request asks for by itself must be among the rights of its key. */
@@ -103,8 +113,10 @@ function choose(
 /** A name as it is; else `model@node`, which is the model as that node has it, pinned there. */
 function resolveAsked(
   asked: string,
+  needs: readonly Capability[],
   models: readonly HeldModel[],
 ): {readonly resolution: Resolution; readonly pinned: Policy | undefined} {
+  if (asked.trim() === '') return {resolution: resolveUnnamed(needs, models), pinned: undefined};
   const whole = resolveModel(asked, models);
   const at = asked.lastIndexOf('@');
   const node = asked.slice(at + 1).trim();
@@ -114,6 +126,18 @@ function resolveAsked(
   const held = resolveModel(name, there);
   const resolution = held.kind === 'found' ? held : resolveModel(name, models);
   return {resolution, pinned: {...automatic, placement: {kind: 'pin', nodes: [node]}}};
+}
+
+/** Who names no model means the only one; of several the only one that can do it, else the one that can write too. */
+function resolveUnnamed(needs: readonly Capability[], models: readonly HeldModel[]): Resolution {
+  const any = resolveModel('', models);
+  if (any.kind === 'found') return any;
+  for (const wanted of [needs, withoutTools(needs), [...withoutTools(needs), 'completion' as const]]) {
+    const able = models.filter(({capabilities}) => wanted.every(need => capabilities.includes(need)));
+    const only = resolveModel('', able);
+    if (only.kind === 'found') return only;
+  }
+  return any;
 }
 
 function wishOf(from: PolicySource, policy: Policy | undefined): PolicyWish | undefined {

@@ -1,55 +1,36 @@
-import {withoutDemo} from '@hearsay/core';
-import type {Capability, ClientRequest, Cluster, ModelReport} from '@hearsay/core';
+import {Fault} from '@hearsay/core';
+import type {Cluster} from '@hearsay/core';
 import {catchAll, resolveAlias} from './aliases.ts';
 import type {Aliases} from './aliases.ts';
-import {modelNamed} from './list-models.ts';
 
 interface Choice {
-  readonly cluster: Pick<Cluster, 'models'>;
+  readonly cluster: Pick<Cluster, 'route'>;
   readonly aliases: Aliases;
   /** For requests that name no model; undefined: the only one that can answer them. */
   readonly defaultModel: string | undefined;
 }
 
-type Asked = Pick<ClientRequest, 'model' | 'needs'>;
-
-/**
- * What the cluster is asked for: the model that the client's name stands for, or that a request without one goes to. It
- * need not know of tools by itself when no model of this name does: llama-server shows them to every model that chats.
- */
-export function chooseModel({model: asked, needs}: Asked, choice: Choice): Asked {
-  const model = nameFor(asked, needs, choice);
-  if (!needs.includes('tools')) return {model, needs};
-  const known = modelNamed(model, choice.cluster.models());
-  return {model, needs: known?.capabilities.includes('tools') === false ? withoutTools(needs) : needs};
-}
-
-function nameFor(asked: string, needs: readonly Capability[], choice: Choice): string {
-  const {cluster, aliases, defaultModel} = choice;
+/** The name that the cluster is asked for: what the client's name stands for, or what a request without one goes to. */
+export function chooseModel(asked: string, choice: Choice): string {
   if (asked.trim() !== '') return behindAlias(asked, choice);
-  const configured = defaultModel ?? catchAll(aliases);
-  if (configured !== undefined) return behindAlias(configured, choice);
-  const models = cluster.models();
-  return onlyModel(models, needs) || onlyModel(models, withoutTools(needs));
+  const configured = choice.defaultModel ?? catchAll(choice.aliases);
+  return configured === undefined ? '' : behindAlias(configured, choice);
 }
 
-/** What an alias stands for; the catch-all only for a name that no model has. */
+/** What an alias stands for; the catch-all only for a name that nobody knows. */
 export function behindAlias(asked: string, {cluster, aliases}: Omit<Choice, 'defaultModel'>): string {
   const target = resolveAlias(asked, aliases);
   const last = catchAll(aliases);
-  return last === undefined || modelNamed(target, cluster.models()) !== undefined ? target : last;
+  return last === undefined || isKnown(target, cluster) ? target : last;
 }
 
-/** Pure: the one model that can do this, a writing one where several can; empty when that is not one. */
-function onlyModel(models: readonly ModelReport[], needs: readonly Capability[]): string {
-  const usable = withoutDemo(models.filter(({problem}) => problem === undefined));
-  const able = usable.filter(({capabilities}) => needs.every(need => capabilities.includes(need)));
-  for (const some of [able, able.filter(({capabilities}) => capabilities.includes('completion'))]) {
-    if (new Set(some.map(({digest}) => digest)).size === 1) return some[0]?.name ?? '';
+/** As the cluster sees it: also workloads and `model@node` are names. */
+function isKnown(model: string, cluster: Pick<Cluster, 'route'>): boolean {
+  try {
+    cluster.route({model, needs: [], policy: undefined, promptBytes: 0});
+    return true;
+  } catch (error) {
+    if (error instanceof Fault) return error.code !== 'MODEL_NOT_FOUND';
+    throw error;
   }
-  return '';
-}
-
-function withoutTools(needs: readonly Capability[]): readonly Capability[] {
-  return needs.filter(need => need !== 'tools');
 }

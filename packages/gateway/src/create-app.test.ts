@@ -118,6 +118,12 @@ const cases: readonly Case[] = [
     comes: unauthorised,
     config: {keys},
   },
+  {
+    title: 'no key, for a health check',
+    send: get('/health'),
+    comes: /^HTTP\/1\.1 200[^]*\{"status":"ok"\}$/u,
+    config: {keys},
+  },
   {title: 'no key at a path that does not exist', send: get('/nope'), comes: unauthorised, config: {keys}},
   {
     title: 'no key, in the words of Anthropic',
@@ -134,19 +140,19 @@ const cases: readonly Case[] = [
   {
     title: 'C30: OPTIONS before any key',
     send: head('OPTIONS /v1/models', 'Origin: http://localhost:3000'),
-    comes: /^HTTP\/1\.1 204[^]*access-control-allow-origin: http:\/\/localhost:3000/u,
+    comes: /^HTTP\/1\.1 204[^]*access-control-allow-origin: http:\/\/localhost:3000/iu,
     config: {keys},
   },
   {
     title: 'C30: no key, and still the headers that let a page read why',
     send: get('/v1/models', 'Origin: http://localhost:3000'),
-    comes: /^HTTP\/1\.1 401[^]*access-control-allow-origin: http:\/\/localhost:3000/u,
+    comes: /^HTTP\/1\.1 401[^]*access-control-allow-origin: http:\/\/localhost:3000/iu,
     config: {keys},
   },
   {
     title: 'a page inside a desktop program',
     send: get('/v1/models', 'Origin: app://obsidian.md'),
-    comes: /^HTTP\/1\.1 200[^]*access-control-allow-origin: app:\/\/obsidian\.md/u,
+    comes: /^HTTP\/1\.1 200[^]*access-control-allow-origin: app:\/\/obsidian\.md/iu,
   },
   {title: 'C31: a page of nowhere', send: get('/v1/models', 'Origin: null'), comes: /^HTTP\/1\.1 403/u},
 ];

@@ -1,7 +1,8 @@
 import type {IncomingMessage, ServerResponse} from 'node:http';
 import {BlockList, isIP} from 'node:net';
 import {errorFormFor} from './error-form.ts';
-import {sendProblem} from './problem.ts';
+import {plainPath} from './plain-path.ts';
+import {sendJson, sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
 
 /** Who may come in through a browser. */
@@ -49,8 +50,15 @@ export function letIn(request: IncomingMessage, response: ServerResponse, rules:
     return false;
   }
   const problem = hostProblem(host, rules) ?? (isWelcome ? rules.authorise(request) : foreignOrigin(origin));
-  if (problem) sendProblem(response, problem, errorFormFor(request.url ?? '', request.headers));
-  return problem === undefined;
+  if (problem === undefined) return true;
+  if (problem.status === 401 && isHealthCheck(request)) sendJson(response, 200, {status: 'ok'});
+  else sendProblem(response, problem, errorFormFor(request.url ?? '', request.headers));
+  return false;
+}
+
+/** What restarts a program that hangs has no key; it learns that this one lives, and nothing else (as llama-server). */
+function isHealthCheck({method, url = ''}: IncomingMessage): boolean {
+  return (method === 'GET' || method === 'HEAD') && /^(?:\/v1)?\/health$/u.test(plainPath(url).split('?', 1)[0] ?? '');
 }
 
 function hostProblem(host: string, {checkHost, hostnames}: DoorRules): Problem | undefined {
@@ -97,12 +105,13 @@ function hostName(host: string): string {
   return name.toLowerCase().replace(/\.$/u, '');
 }
 
+/** In the letters in which llama-server writes these names, for clients that compare them as they come. */
 function addCorsHeaders(response: ServerResponse, origin: string | undefined): void {
   response.setHeader('vary', 'Origin');
   if (origin === undefined) return;
-  response.setHeader('access-control-allow-origin', origin);
-  response.setHeader('access-control-allow-credentials', 'true'); // pages that ask with cookies would get nothing else
-  response.setHeader('access-control-expose-headers', exposedHeaders);
+  response.setHeader('Access-Control-Allow-Origin', origin);
+  response.setHeader('Access-Control-Allow-Credentials', 'true'); // pages that ask with cookies would get nothing else
+  response.setHeader('Access-Control-Expose-Headers', exposedHeaders);
 }
 
 const exposedHeaders =
@@ -117,11 +126,11 @@ function answerPreflight(request: IncomingMessage, response: ServerResponse): vo
   const wanted = request.headers['access-control-request-headers'];
   response.writeHead(ownPath.test(request.url ?? '') ? 200 : 204, {
     allow: 'GET, HEAD, POST, DELETE, OPTIONS',
-    'access-control-allow-methods': 'GET, POST, DELETE, OPTIONS',
-    'access-control-allow-headers': wanted ?? 'authorization, content-type, x-hearsay-policy, x-request-id',
-    'access-control-max-age': '86400',
+    'Access-Control-Allow-Methods': 'GET, POST, DELETE, OPTIONS',
+    'Access-Control-Allow-Headers': wanted ?? 'authorization, content-type, x-hearsay-policy, x-request-id',
+    'Access-Control-Max-Age': '86400',
     ...(request.headers['access-control-request-private-network'] === 'true'
-      ? {'access-control-allow-private-network': 'true'}
+      ? {'Access-Control-Allow-Private-Network': 'true'}
       : {}),
   });
   response.end();

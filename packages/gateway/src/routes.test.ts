@@ -168,6 +168,8 @@ test('C30: errors carry CORS headers too, and a preflight comes before everythin
     headers: {...headers, 'access-control-request-headers': 'x-stainless-os, authorization'},
   });
   t.is(preflight.status, 204);
+  t.is(preflight.headers.get('access-control-allow-credentials'), 'true');
+  t.is((await fetch(`${url}/completion`, {method: 'OPTIONS', headers})).status, 200, 'as llama-server there');
   t.is(preflight.headers.get('access-control-allow-headers'), 'x-stainless-os, authorization');
   t.is(cluster.dispatched.length, 0);
 });

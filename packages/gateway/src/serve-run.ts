@@ -57,7 +57,7 @@ async function readCall(
   if (call.kind !== 'call') return call;
   const preset = service.presets.find(call.request.model);
   const asked = preset ? applyPreset(call.request, preset) : call.request;
-  return {...call, request: {...asked, ...chooseModel(asked, service)}};
+  return {...call, request: {...asked, model: chooseModel(asked.model, service)}};
 }
 
 async function answer(call: Call, response: ServerResponse, service: RunService, signal: AbortSignal): Promise<void> {

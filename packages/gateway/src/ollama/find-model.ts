@@ -17,7 +17,7 @@ export function modelFinder(cluster: Cluster, presets: Presets, aliases: Aliases
 }
 
 interface Names {
-  readonly cluster: Pick<Cluster, 'models'>;
+  readonly cluster: Pick<Cluster, 'route'>;
   readonly presets: Presets;
   readonly aliases: Aliases;
 }
