@@ -53,6 +53,28 @@ Who wishes where a request runs, the strongest first: the owner of the node wher
 \`x-hearsay-policy\`, the \`provider\` object of the body (\`order\`, \`only\`, \`ignore\`, \`allow_fallbacks\`), \`model@node\`, the workload, the
 key of the application, \`routing.policy\`. Excluded nodes add up.
 
+## Hosted services
+
+A service on the internet with an OpenAI-compatible API may stand in when no node of the mesh can run a request, or when
+each would let it wait too long. Only requests that are \`local-preferred\` ever leave: by their header
+\`x-hearsay-policy: local-preferred\`, or by the policy of a workload, a key, the owner or \`routing.policy\`. Everything else
+is \`local-required\` and never does. A pinned request never leaves. Only the config file has services, a table each; a key
+that names nodes must name the service too:
+
+\`\`\`toml
+[hosted.acme]
+url = "https://api.example.com/v1" # as the service's manual gives it
+key_env = "ACME_KEY" # the environment variable with the key
+models = {"qwen3:8b" = "their-small-model", "llama*" = "their-model"} # names or patterns of ours, each with theirs
+tokens_per_month = 1_000_000 # prompts and answers, by UTC months; must be given
+tokens_per_request = 16384 # also limits the answer; three bytes of a prompt count as a token until it is known
+limit_field = "max_tokens" # or "max_completion_tokens", where the service wants that
+wait = "30s" # leave when every node would let it wait longer for a slot
+\`\`\`
+
+The answer names the service in \`x-hearsay-node\` (\`acme (hosted)\`), the journal in \`hearsay why\`. What this month has cost is in
+\`hosted.json\` in the data folder.
+
 ## Other environment variables
 
 - \`HEARSAY_HOST\`: which daemon \`hearsay status\`, \`ps\` and the like ask, as their flag \`--host\`: \`host\`, \`:port\`, \`host:port\` or a

@@ -4,6 +4,8 @@ import {Fault} from '@hearsay/core';
 import type {StorePlace} from '@hearsay/models';
 import {defaultGatewayPort, defaultMeshPort, ollamaPort} from './addresses.ts';
 import type {ExternalServer} from './external-servers.ts';
+import {parseHosted} from './hosted-settings.ts';
+import type {HostedSettings} from './hosted-settings.ts';
 import {parseModelWishes} from './model-settings.ts';
 import type {ModelWishes} from './model-settings.ts';
 import {settingFacts} from './setting-facts.ts';
@@ -79,6 +81,7 @@ export interface Config {
     readonly extraArguments: readonly string[];
   };
   readonly externalEngines: readonly ExternalServer[];
+  readonly hosted: readonly HostedSettings[];
 }
 
 /** Some settings and where they come from, for messages and for relative paths. */
@@ -88,6 +91,8 @@ export interface SettingsSource {
   readonly settings: RawSettings;
   /** What applications may ask for instead of a model; only the file has any. */
   readonly workloads?: readonly Workload[];
+  /** Services outside the mesh; only the file has any. */
+  readonly hosted?: readonly HostedSettings[];
   /** Relative paths start here. */
   readonly folder: string;
   readonly models?: Readonly<Record<string, ModelWishes>>;
@@ -132,7 +137,7 @@ export function settingsOfTable(toml: Readonly<Record<string, unknown>>, file: s
   const settings: Partial<Record<SettingKey, unknown>> = {};
   const models: [string, ModelWishes][] = [];
   const unknown: string[] = [];
-  const {workloads, ...sections} = toml;
+  const {workloads, hosted, ...sections} = toml;
   for (const [key, value] of flatten(sections)) {
     if (isSettingKey(key)) settings[key] = value;
     else if (key.startsWith('models.') && isTable(value)) {
@@ -141,7 +146,11 @@ export function settingsOfTable(toml: Readonly<Record<string, unknown>>, file: s
     } else unknown.push(describeUnknown(key));
   }
   if (unknown.length > 0) throw new Fault('BAD_CONFIG', `${file}: ${unknown.join('\n')}`, {details: {file}});
-  const tables = {models: Object.fromEntries(models), workloads: parseWorkloads(workloads, file)};
+  const tables = {
+    models: Object.fromEntries(models),
+    workloads: parseWorkloads(workloads, file),
+    hosted: parseHosted(hosted, file),
+  };
   return {where: `in ${file}`, settings, folder, ...tables};
 }
 
@@ -212,6 +221,7 @@ export function toConfig(sources: readonly SettingsSource[], surroundings: Surro
       extraArguments: settings['engine.extra_args'] ?? [],
     },
     externalEngines: settings['engines.external'] ?? [],
+    hosted: sources.flatMap(source => source.hosted ?? []),
   };
 }
 

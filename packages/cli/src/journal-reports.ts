@@ -54,6 +54,7 @@ export type EventRow =
   | {readonly kind: 'accepted'; readonly attempt: number}
   | {readonly kind: 'busy'; readonly attempt: number; readonly reason: string; readonly retryAfterMs: number}
   | {readonly kind: 'refused' | 'broke'; readonly attempt: number; readonly message: string}
+  | {readonly kind: 'leaving'; readonly reason: string; readonly services: readonly string[]}
   | {readonly kind: 'started'; readonly attempt: number; readonly nodeName: string; readonly status: number}
   | {readonly kind: 'ended'; readonly outcome: Outcome};
 
@@ -146,6 +147,7 @@ const event: z.ZodType<EventRow> = z.discriminatedUnion('kind', [
   z.object({kind: z.literal('accepted'), attempt}),
   z.object({kind: z.literal('busy'), attempt, reason: z.string(), retryAfterMs: z.number()}),
   z.object({kind: z.enum(['refused', 'broke']), attempt, message: z.string()}),
+  z.object({kind: z.literal('leaving'), reason: z.string(), services: z.array(z.string())}),
   z.object({kind: z.literal('started'), attempt, nodeName: z.string(), status: z.number()}),
   z.object({kind: z.literal('ended'), outcome}),
 ]);

@@ -2,7 +2,7 @@ import {join} from 'node:path';
 import {joinCluster, startJournal} from '@hearsay/cluster';
 import {Fault} from '@hearsay/core';
 import type {Cluster, EngineHost, Environment, StatusReport} from '@hearsay/core';
-import {knownArchitectures, startEngineHost, startExternalEngines} from '@hearsay/engine';
+import {knownArchitectures, startEngineHost, startExternalEngines, startHosted} from '@hearsay/engine';
 import type {Engine, ExternalEngineConfig} from '@hearsay/engine';
 import {startGateway, startKeyRing} from '@hearsay/gateway';
 import {startMesh} from '@hearsay/mesh';
@@ -13,6 +13,7 @@ import {banner} from './banner.ts';
 import type {Config} from './config.ts';
 import {fileStore} from './file-store.ts';
 import type {ExternalServer} from './external-servers.ts';
+import {withHostedKey} from './hosted-settings.ts';
 import {lockDataFolder} from './lock-data-folder.ts';
 import {nextBoot} from './next-boot.ts';
 import {provideEngine} from './provide-engine.ts';
@@ -97,6 +98,8 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
   );
   stop.throwIfAborted();
   const journal = stack.use(startJournal({...config.journal, file: inData('journal.db')}, deps));
+  const services = config.hosted.map(service => withHostedKey(service, options.variables));
+  const hosted = stack.use(await startHosted(services, {...deps, store: fileStore(inData('hosted.json'))}));
   const cluster = stack.use(
     await joinCluster(
       {
@@ -113,7 +116,15 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
         workloads: config.workloads,
         policy: config.routing.policy,
       },
-      {...deps, mesh, engines, models, journal, operatorStore: fileStore(inData('operator.json'))},
+      {
+        ...deps,
+        mesh,
+        engines,
+        models,
+        journal,
+        operatorStore: fileStore(inData('operator.json')),
+        hosted: hosted.services,
+      },
     ),
   );
   const status = (): StatusReport => ({

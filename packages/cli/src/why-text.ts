@@ -124,6 +124,11 @@ function tell(event: EventRow, names: Map<number, string>): readonly string[] {
         `${who(event.attempt)} failed before any output: ${event.message}`,
         'nothing had reached the client, so another node may take it',
       ];
+    case 'leaving':
+      return [
+        `no node of the mesh: ${event.reason}`,
+        `its policy lets it leave, so that ${event.services.join(' or ')} is asked, outside the mesh`,
+      ];
     case 'started':
       return [`first output from ${event.nodeName}; from here on it is never given to another node`];
     case 'ended':

@@ -5,6 +5,8 @@ import {unlessStalled, watchFirstByte} from './first-byte-watch.ts';
 import {giveUp} from './give-up.ts';
 import type {Tried} from './give-up.ts';
 import {LeasedBody} from './leased-body.ts';
+import {limitWait} from './limit-wait.ts';
+import type {WaitLimits} from './limit-wait.ts';
 
 /** Offers answered with `busy` before the shortest wait is taken as it is (design §4). */
 const busyOffersMax = 3;
@@ -25,7 +27,7 @@ export interface Answered {
 }
 
 /** What a request needs of its node while it looks for a slot. */
-export interface DispatchDeps {
+export interface DispatchDeps extends WaitLimits {
   /** Every node, best first; those that have answered are excluded. A mere look around is no decision to be noted. */
   readonly rank: (digests: readonly Digest[], answered: Answered, isNoted?: 'unnoted') => readonly Ranked[];
   readonly worker: (node: NodeId) => Worker;
@@ -105,6 +107,7 @@ class Search {
     this.#exact = exact;
     this.#deps = deps;
     this.#signal = signal;
+    this.#attempt = deps.attemptsBefore ?? 0;
   }
 
   /** Offers the request until somebody takes it. */
@@ -117,6 +120,8 @@ class Search {
       const free = best?.place === undefined || this.#busy.size >= busyOffersMax ? undefined : best;
       const node = free ?? this.#shortestWait();
       if (!node || this.#attempt >= attemptsMax) throw this.#giveUp(ranked);
+      const waitMs = free?.waitMs ?? this.#busy.get(node.node)?.retryAfterMs;
+      limitWait(waitMs, this.#deps.waitMsMax);
       const lease = await this.#offer(node, free === undefined);
       if (lease) return {node, lease, attempt: this.#attempt};
     }
@@ -184,12 +189,8 @@ class Search {
         if (force) this.#note(node, new Fault('OVERLOADED', `${node.name} is busy and its queue is full`));
         return undefined;
       case 'refused': {
-        this.#deps.note({
-          kind: 'refused',
-          attempt,
-          code: answer.code,
-          message: answer.message.slice(0, reasonLengthMax),
-        });
+        const message = answer.message.slice(0, reasonLengthMax);
+        this.#deps.note({kind: 'refused', attempt, code: answer.code, message});
         const code = answer.code === 'broken' ? 'ENGINE_FAILED' : 'NO_CANDIDATE';
         this.#note(node, new Fault(code, answer.message, {details: {refusal: answer.code}}));
         return undefined;

@@ -2,21 +2,26 @@ import {
   automatic,
   describeError,
   Fault,
+  hostedChoices,
+  isOutOfNodes,
   formatPolicy,
   newRequestId,
   outcomeOf,
   planRequest,
+  planUnheld,
   readUsage,
   resolveModel,
   timeLimit,
   toNamedModel,
 } from '@hearsay/core';
 import type {Answer, ClientRequest, Cluster, HeldModel, Plan, ModelReport, PlanResult, Policy} from '@hearsay/core';
-import type {PolicyWish, Ranked, RequestEvent, Workload} from '@hearsay/core';
+import type {HostedService, PlanInputs, PolicyWish, Ranked, RequestEvent, Workload} from '@hearsay/core';
 import type {Announcer} from './announcer.ts';
 import {chooseNode} from './choose-node.ts';
 import type {ChooserConfig, ChooserDeps, Wanted as Choosing} from './choose-node.ts';
 import {dispatch} from './dispatch.ts';
+import type {Started} from './dispatch.ts';
+import {startWithFallback} from './hosted-fallback.ts';
 import type {ClusterDeps} from './join-cluster.ts';
 import type {OperatorKeeper} from './keep-operator.ts';
 import {reportModels} from './reports.ts';
@@ -38,6 +43,8 @@ export interface EntryDeps {
   readonly announcer: Announcer;
   readonly operator: OperatorKeeper;
   readonly choosing: ChooserDeps;
+  /** Services outside the mesh; only a request that is local-preferred may leave for one (law 7). */
+  readonly hosted: readonly HostedService[];
 }
 
 /** What this node does for its own clients: from a name to a node that runs it. */
@@ -49,7 +56,7 @@ export interface Entry extends Pick<Cluster, 'dispatch' | 'route' | 'inFlight'> 
 }
 
 export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
-  const {announcer, choosing, keeper, operator, deps} = entry;
+  const {announcer, choosing, hosted, keeper, operator, deps} = entry;
   const {clock, journal, log, random} = deps;
   const startedAtMs = clock.monotonicMs();
   let inFlight = 0;
@@ -65,11 +72,26 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
     return catalogue.models;
   }
 
-  function planFor(asking: Wanted): PlanResult {
-    const {model: asked, needs, wish, caller} = asking;
+  function inputsFor({model: asked, needs, wish, caller}: Wanted): PlanInputs {
     const {workloads, policy} = config;
-    const here = {models: known(), workloads, operator: operator.state(), policy};
-    return planRequest({asked, needs, wish, caller, ...here});
+    return {asked, needs, wish, caller, models: known(), workloads, operator: operator.state(), policy};
+  }
+
+  function planFor(asking: Wanted): PlanResult {
+    return planRequest(inputsFor(asking));
+  }
+
+  /** For a name that no node has: the plan, when a hosted service may stand in; otherwise throws the same again. */
+  function planAbroad(asking: Wanted, error: unknown): {readonly plan: Plan; readonly missing: Fault} {
+    if (hosted.length === 0 || !(error instanceof Fault) || !isOutOfNodes(error)) throw error;
+    const plan = planUnheld(inputsFor(asking));
+    const {policy} = plan;
+    if (hostedChoices(hosted, {names: namesOf(plan, asking), policy, caller: asking.caller}).length === 0) throw error;
+    return {plan, missing: error};
+  }
+
+  function namesOf({name, digests}: Plan, {model}: Wanted): readonly string[] {
+    return [name, model, ...known().flatMap(({digest, names}) => (digests.includes(digest) ? names : []))];
   }
 
   /** Waits a little for peers while this node is young, for they may know the name. */
@@ -107,18 +129,32 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
   }
 
   async function run(request: ClientRequest, signal: AbortSignal): Promise<Answer> {
-    const note = (event: RequestEvent): void => journal.note(request.id, event);
+    let attemptsBefore = 0;
+    const note = (event: RequestEvent): void => {
+      if (event.kind === 'offered') attemptsBefore = event.attempt;
+      journal.note(request.id, event);
+    };
     note(arrivalOf(request));
     const asking = {...request, wish: wishOf(request)};
-    const plan = await settledPlan(asking, signal);
+    const {plan, missing} = await settledPlan(asking, signal).then(
+      found => ({plan: found, missing: undefined}),
+      (error: unknown) => planAbroad(asking, error),
+    );
     const {name: model, needs, policy, policyFrom} = plan;
     const written = formatPolicy(policy);
     note({kind: 'planned', model, policy: written, policyFrom});
     const planned = {...request, model, needs, policy, body: withParameters(request.body, plan.parameters)};
     const options = {digests: plan.digests, exact: plan.exact};
     const choice = chooseNode({...planned, promptBytes: planned.body.length}, config, choosing, note);
-    const started = await dispatch(planned, options, choice, signal);
-    choice.started(started);
+    const local = async (waitMsMax: number | undefined): Promise<Started> => {
+      if (missing) throw missing;
+      const found = await dispatch(planned, options, {...choice, waitMsMax, attemptsBefore}, signal);
+      choice.started(found);
+      return found;
+    };
+    const names = namesOf(plan, asking);
+    const fallback = {...choice, services: hosted, names, note, attempts: () => attemptsBefore, local};
+    const started = await startWithFallback(planned, fallback, signal);
     const {node, attempt: attempts, digest, response, body} = started;
     body.onEnd = error => {
       inFlight -= 1;

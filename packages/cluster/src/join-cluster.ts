@@ -4,6 +4,7 @@ import type {
   ControlCommand,
   ControlOutcome,
   EngineHost,
+  HostedService,
   Environment,
   Journal,
   Mesh,
@@ -52,6 +53,8 @@ export interface ClusterDeps extends Environment {
   readonly journal: Journal;
   /** Where it is kept what the owner has said about this node. */
   readonly operatorStore: TextStore;
+  /** Default: none. */
+  readonly hosted?: readonly HostedService[];
 }
 
 /**
@@ -103,7 +106,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
 
   const reportDeps = {keeper, announcer, deps};
   const choosing = {mesh, clock, keeper, announcer, affinity, local};
-  const entry = makeEntry(config, {...reportDeps, operator, choosing});
+  const entry = makeEntry(config, {...reportDeps, operator, choosing, hosted: deps.hosted ?? []});
 
   /** While the owner uses the machine, models that nobody uses give their memory back. */
   function unloadIdle(): void {

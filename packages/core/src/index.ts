@@ -19,6 +19,8 @@ export type {Clock, Environment, Log, LogLevel, Random, TextStore} from './envir
 export {asFault, describeError, Fault} from './fault.ts';
 export type {FaultCode, FaultOptions} from './fault.ts';
 export {formatBytes} from './format-bytes.ts';
+export {hostedChoices, hostedName, isOutOfNodes} from './hosted.ts';
+export type {HostedChoice, HostedService} from './hosted.ts';
 export {hexFrom, isDigest, isNodeId, isProven, isRequestId, newRequestId} from './ids.ts';
 export {shortDigest, shortNode, toDigest, toNodeId} from './ids.ts';
 export type {Digest, NodeId, RequestId} from './ids.ts';
@@ -30,7 +32,7 @@ export {allows} from './caller.ts';
 export type {Caller, Rights} from './caller.ts';
 export {addKey, callerOf, formatKeys, parseKeys, parseKeyWish, removeKey} from './key.ts';
 export type {Key} from './key.ts';
-export {planRequest} from './plan-request.ts';
+export {planRequest, planUnheld} from './plan-request.ts';
 export type {Plan, PlanInputs, PlanResult} from './plan-request.ts';
 export type {HeldModel, Workload} from './workload.ts';
 export {changeOperator, formatOperator, idleOperator, parseOperator, rulesFor} from './operator.ts';

@@ -55,6 +55,8 @@ export type RequestEvent =
   | {readonly kind: 'refused'; readonly attempt: number; readonly code: RefusalCode; readonly message: string}
   /** The attempt failed before there was any output, so that another node may be asked. */
   | {readonly kind: 'broke'; readonly attempt: number; readonly code: FaultCode; readonly message: string}
+  /** No node could run it, or not soon enough, and its policy lets it leave: these hosted services are asked now. */
+  | {readonly kind: 'leaving'; readonly reason: string; readonly services: readonly string[]}
   /** The first bytes of the answer: from here on it is never given to another node (law 3). */
   | {
       readonly kind: 'started';

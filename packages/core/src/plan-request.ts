@@ -58,27 +58,54 @@ export function planRequest(inputs: PlanInputs): PlanResult {
   return workload ? planWorkload(workload, inputs) : planModel(inputs);
 }
 
+/**
+ * Pure: the plan for a name that no node can serve, for whoever else may. It has no models; rights and policy are
+ * judged as `planRequest` does.
+ */
+export function planUnheld(inputs: PlanInputs): Plan {
+  const asked = inputs.asked.trim();
+  const workload = inputs.workloads.find(({name}) => name.toLowerCase() === asked.toLowerCase());
+  if (workload) return planWorkloadOf(workload, [], inputs);
+  const {pinned} = resolveAsked(asked, inputs.models);
+  return planModelOf({name: asked, names: [asked], digests: [], pinned}, inputs);
+}
+
 function planWorkload(workload: Workload, inputs: PlanInputs): PlanResult {
-  const {caller, models, needs, wish} = inputs;
+  const digests = acceptedDigests(workload, inputs.models);
+  const plan = planWorkloadOf(workload, digests, inputs);
+  return digests.length > 0 ? plan : {kind: 'unaccepted', name: workload.name, accepted: workload.models};
+}
+
+function planWorkloadOf(workload: Workload, digests: Plan['digests'], inputs: PlanInputs): Plan {
+  const {caller, needs, wish} = inputs;
   const {name, parameters, exact} = workload;
   if (caller && !allows(caller.rights.workloads, [name])) throw lacksRight(caller, `the workload ${name}`);
   if (workload.keys && !(caller && allows(workload.keys, [caller.name]))) {
     throw new Fault('FORBIDDEN', `the workload ${name} is only for certain keys`, {details: {retryable: false}});
   }
-  const digests = acceptedDigests(workload, models);
-  if (digests.length === 0) return {kind: 'unaccepted', name, accepted: workload.models};
   const {policy, from} = choose(inputs, [name], [wish, wishOf('workload', workload.policy)]);
   const allNeeds = [...new Set([...needs, ...workload.needs])];
   return {kind: 'plan', name, digests, needs: allNeeds, policy, policyFrom: from, parameters, exact};
 }
 
 function planModel(inputs: PlanInputs): PlanResult {
-  const {asked, caller, models, needs, wish} = inputs;
+  const {asked, models, needs} = inputs;
   const {resolution, pinned} = resolveAsked(asked, needs, models);
   if (resolution.kind !== 'found') return resolution;
   const {digests, name} = resolution;
   const found = models.find(({digest}) => digests.includes(digest));
   const names = [...new Set([name, asked, ...(found?.names ?? [])])];
+  return planModelOf({name, names, digests, pinned}, inputs);
+}
+
+interface Meant extends Pick<Plan, 'name' | 'digests'> {
+  readonly names: readonly string[];
+  /** By `model@node`. */
+  readonly pinned: Policy | undefined;
+}
+
+function planModelOf({name, names, digests, pinned}: Meant, inputs: PlanInputs): Plan {
+  const {caller, needs, wish} = inputs;
   if (caller && !allows(caller.rights.models, names)) throw lacksRight(caller, `the model ${name}`);
   const byName: PolicyWish | undefined = pinned && {from: 'name', policy: pinned};
   const {policy, from} = choose(inputs, names, [wish, byName]);

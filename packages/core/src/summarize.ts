@@ -46,6 +46,7 @@ export function summarize(
     case 'busy':
     case 'refused':
     case 'broke':
+    case 'leaving':
       return summary;
   }
 }

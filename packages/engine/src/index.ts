@@ -10,6 +10,8 @@ export {formatProgress, installEngine} from './install-engine.ts';
 export type {InstallProgress} from './install-engine.ts';
 export {startExternalEngines} from './start-external-engines.ts';
 export type {ExternalEngineConfig} from './external-engine.ts';
+export {startHosted} from './start-hosted.ts';
+export type {HostedConfig} from './hosted-worker.ts';
 export {startEngineHost} from './start-engine-host.ts';
 export type {EngineHostConfig} from './start-engine-host.ts';
 export {knownArchitectures} from './known-architectures.ts';

@@ -2,7 +2,7 @@ import {Agent, request as startRequest} from 'node:http';
 import type {ClientRequest, IncomingMessage} from 'node:http';
 import {Agent as SecureAgent, request as startSecureRequest} from 'node:https';
 import {methodOf} from '@hearsay/core';
-import type {EngineCall, Fault, WorkResponse} from '@hearsay/core';
+import type {EngineCall, Endpoint, Fault, WorkResponse} from '@hearsay/core';
 
 /** One request to a llama-server, under way. */
 export interface Call {
@@ -23,6 +23,10 @@ export interface LlamaClientOptions {
   readonly host?: string;
   readonly isSecure?: boolean;
   readonly basePath?: string;
+  /** Where an endpoint is, below the base path; default: where llama-server has it. */
+  readonly pathOf?: (endpoint: Endpoint) => string;
+  /** Default true. Without, no request is ever sent a second time because its connection was stale. */
+  readonly keepsConnections?: boolean;
   /** Makes the fault for a call whose connection broke; may wait until it is known how the process died. */
   readonly explain: (cause: unknown) => Promise<Fault>;
 }
@@ -56,12 +60,14 @@ export class LlamaClient {
 
   constructor(options: LlamaClientOptions) {
     this.#options = options;
-    this.#agent = options.isSecure === true ? new SecureAgent({keepAlive: true}) : new Agent({keepAlive: true});
+    const {isSecure = false, keepsConnections: keepAlive = true} = options;
+    this.#agent = isSecure ? new SecureAgent({keepAlive}) : new Agent({keepAlive});
   }
 
   /** Sends the body as it is, where the endpoint takes one; nothing of the client's own headers goes along. */
-  call({endpoint: path, body, contentType}: EngineCall, signal: AbortSignal): Call {
-    const message = methodOf(path) === 'GET' ? {path} : {path, body, contentType};
+  call({endpoint, body, contentType}: EngineCall, signal: AbortSignal): Call {
+    const path = this.#options.pathOf?.(endpoint) ?? endpoint;
+    const message = methodOf(endpoint) === 'GET' ? {path} : {path, body, contentType};
     let exchange = this.#send(message, signal);
     const head = exchange.head.catch(async (cause: unknown) => {
       // llama-server closes an idle connection after 5 s or 100 requests, perhaps just while we write to it. It has not

@@ -3,6 +3,7 @@ import {describeError, Fault, newRequestId} from '@hearsay/core';
 import type {Cluster, Environment, RequestId} from '@hearsay/core';
 import type {Aliases} from './aliases.ts';
 import type {ErrorForm} from './error-form.ts';
+import type {IdempotentAnswers} from './idempotency.ts';
 import type {Presets} from './ollama/presets.ts';
 import {problemFrom, sendProblem} from './problem.ts';
 import type {BodyRules} from './read-body.ts';
@@ -21,6 +22,8 @@ export interface RunService extends Environment, Patience, BodyRules {
   readonly startedSeconds: number;
   /** Every request that is being read or answered; aborting one ends it with the reason. */
   readonly running: Set<AbortController>;
+  /** Those that can be had again by their key. */
+  readonly answers: IdempotentAnswers;
 }
 
 /**

@@ -28,22 +28,25 @@ export async function serveRun(
 ): Promise<void> {
   const {errors} = operation;
   await attend(request, response, {...service, errors}, async (id, signal) => {
-    const call = await untilAborted(readCall(request, id, operation, service), signal);
+    const bytes = await untilAborted(readBody(request, service), signal);
+    if (isProblem(bytes)) return sendProblem(response, bytes, errors);
+    const joined = service.answers.join(request, response, bytes, errors);
+    if (joined.kind === 'problem') return sendProblem(response, joined, errors);
+    if (joined.kind === 'attached') return untilAborted(joined.ended, signal);
+    const call = readCall(request, {id, bytes}, operation, service);
     if (call.kind === 'problem') return sendProblem(response, call, errors);
     if (call.kind === 'immediate') return sendJson(response, 200, await untilAborted(call.answer(), signal));
     await answer(call, response, service, signal);
   });
 }
 
-/** Reads and parses the body once; from here on it is bytes again. */
-async function readCall(
+/** Parses the body once; from here on it is bytes again. */
+function readCall(
   request: IncomingMessage,
-  id: RequestId,
+  {id, bytes}: {readonly id: RequestId; readonly bytes: Uint8Array},
   operation: Operation<Call | Immediate | Problem>,
   service: RunService,
-): Promise<Call | Immediate | Problem> {
-  const bytes = await readBody(request, service);
-  if (isProblem(bytes)) return bytes;
+): Call | Immediate | Problem {
   const policy = headerOf(request, 'x-hearsay-policy');
   const call = operation.read(bytes, {
     id,

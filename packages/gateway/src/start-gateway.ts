@@ -9,6 +9,7 @@ import {createApp} from './create-app.ts';
 import {errorFormFor} from './error-form.ts';
 import {isLoopback} from './front-door.ts';
 import {identifyBy} from './identify.ts';
+import {IdempotentAnswers} from './idempotency.ts';
 import type {KeyRing} from './key-ring.ts';
 import {HeldBodies, heldBytesMax} from './held-bodies.ts';
 import {listenAlso} from './listen-also.ts';
@@ -111,6 +112,7 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
   addRoutes(app, {
     ...deps,
     running,
+    answers: new IdempotentAnswers(deps.clock),
     bodyBytesMax,
     bodies,
     aliases: config.aliases ?? {},
