@@ -13,3 +13,4 @@ export type {ExternalEngineConfig} from './external-engine.ts';
 export {startEngineHost} from './start-engine-host.ts';
 export type {EngineHostConfig} from './start-engine-host.ts';
 export {knownArchitectures} from './known-architectures.ts';
+export {livingEngines} from './pid-files.ts';
