@@ -88,3 +88,5 @@ export type {
 export {firstTrusted, isTrustedNetwork, judgeAddress, networkKind, trustOf} from './networks.ts';
 export type {Network, Trust, TrustedNetwork} from './networks.ts';
 export {isInSubnet, isLoopbackAddress, isPrivateAddress, normalSubnet} from './subnets.ts';
+export {doubtSelf, noDoubt} from './self-doubt.ts';
+export type {SelfDoubt} from './self-doubt.ts';

@@ -18,11 +18,6 @@ import {findPort} from './listen.ts';
 /** Streams of one protocol on one connection: a busy node sends this many requests at once to its best neighbour. */
 export const streamsMax = 1024;
 
-/** Between two pings and for one of them: a dead link is noticed within six seconds. */
-const pingIntervalMs = 3000;
-const pingMsMin = 2000;
-const pingMsMax = 4000;
-
 /** A bulk transfer beside a token stream on one connection delays a token by some milliseconds with this window. */
 const windowBytesMax = 1024 * 1024;
 const readBufferBytesMax = 4 * 1024 * 1024;
@@ -116,10 +111,8 @@ async function start(
       addressDialTimeout: addressMsMax,
       inboundUpgradeTimeout: handshakeMsMax,
     },
-    connectionMonitor: {
-      pingInterval: pingIntervalMs,
-      pingTimeout: {minTimeout: pingMsMin, maxTimeout: pingMsMax},
-    },
+    // It takes this node's own stalls for the death of others; see keep-pulse.ts.
+    connectionMonitor: {enabled: false},
     // An address family or interface that is missing must not keep the node from starting.
     transportManager: {faultTolerance: FaultTolerance.NO_FATAL},
     connectionGater: config.gate,

@@ -8,6 +8,7 @@ import {recordsProtocol} from './exchange.ts';
 import type {Exchange} from './exchange.ts';
 import {nodeIdOf, signRecord} from './identity.ts';
 import {fetchInventory, giveInventory, inventoryMsMax, inventoryProtocol} from './inventory.ts';
+import {keepPulse} from './keep-pulse.ts';
 import {LanDiscovery} from './lan-discovery.ts';
 import {leaseProtocol} from './lease-http.ts';
 import {LeasePool} from './lease-pool.ts';
@@ -117,6 +118,7 @@ class Libp2pMesh implements AdministeredMesh {
     const gone = (peer: NodeId): void => this.#pool.forget(peer);
     const isClosing = (): boolean => this.#closing !== undefined;
     this.#stack.use(watchConnections({parts: this.#parts, exchange, gone, isClosing, clock}));
+    this.#stack.use(keepPulse({connections: () => node.getConnections(), ...this.#environment}));
     gossip.start(
       node.services.pubsub,
       (record, from) => handlers.judge({record, ageMs: 0}, from),
