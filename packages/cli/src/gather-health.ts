@@ -76,7 +76,8 @@ async function askDaemon(client: DaemonClient, dataFolder: string): Promise<Answ
     return {daemon, networks: mesh?.report.networks};
   } catch (error) {
     const isStarted = (await readRunningDaemon(dataFolder)) !== undefined || isRefusal(error);
-    return {daemon: {missing: describeError(error), isStarted}, networks: undefined};
+    const missing = describeError(error).replace(/; start one with: .*$/u, ''); // the remedy says it
+    return {daemon: {missing, isStarted}, networks: undefined};
   }
 }
 
