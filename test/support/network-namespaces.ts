@@ -11,6 +11,8 @@ export interface SwitchedLan {
   address(index: number): string;
   /** Pulls the cable of the host, or plugs it in again. */
   cable(index: number, state: 'up' | 'down'): void;
+  /** Lets packets of the host vanish on their way out, on their way in, or to and from some addresses; undone. */
+  lose(index: number, which: 'sent' | 'received' | {readonly peers: readonly number[]}): () => void;
 }
 
 /** Why namespaces cannot be used here; undefined when they can. */
@@ -43,9 +45,18 @@ export function switchedLan(t: Pick<ExecutionContext, 'teardown'>, hosts: number
   for (let index = 0; index < hosts; index += 1) {
     plugIn(bridge, name(index), {device: 'eth0', port: port(index), address: `${subnet}.${index + 1}/24`});
   }
+  const address = (index: number): string => `${subnet}.${index + 1}`;
   return {
     within: index => ['ip', 'netns', 'exec', name(index)],
-    address: index => `${subnet}.${index + 1}`,
+    address,
+    lose(index, which) {
+      const to = typeof which === 'object' ? ` ip daddr { ${which.peers.map(address).join(', ')} }` : '';
+      const from = typeof which === 'object' ? ` ip saddr { ${which.peers.map(address).join(', ')} }` : '';
+      const out = `chain out { type filter hook output priority 0; oifname "eth0"${to} drop; };`;
+      const into = `chain into { type filter hook input priority 0; iifname "eth0"${from} drop; };`;
+      nft(name(index), `table ip lost { ${which === 'received' ? '' : out} ${which === 'sent' ? '' : into} }`);
+      return () => nft(name(index), 'delete table ip lost');
+    },
     cable: (index, state) => run('-n', bridge, 'link', 'set', port(index), state),
   };
 }

@@ -1,7 +1,16 @@
 import type {FaultCode} from '@hearsay/core';
 
 /** Exit codes of the command line, for scripts. */
-export const exitCodes = {ok: 0, failure: 1, usage: 2, notFound: 3, unreachable: 4, busy: 5, interrupted: 130} as const;
+export const exitCodes = {
+  ok: 0,
+  failure: 1,
+  usage: 2,
+  notFound: 3,
+  unreachable: 4,
+  busy: 5,
+  warning: 6,
+  interrupted: 130,
+} as const;
 
 export function exitCodeOf(code: FaultCode): number {
   switch (code) {

@@ -63,6 +63,7 @@ export function makeProgram(deps: ProgramDeps): Command {
   addQueries(program, deps);
   addEngine(program, deps);
   addMesh(program, async command => queryFor(command, deps));
+  addDoctor(program, deps);
   program
     .command('version')
     .description('print the version of this command')
@@ -147,6 +148,20 @@ function addEngine(program: Command, deps: ProgramDeps): void {
       const {engineList} = await import('./engine-commands.ts');
       await engineList({...common(deps), path, json}, deps.terminal);
     });
+}
+
+function addDoctor(program: Command, deps: ProgramDeps): void {
+  const command = program
+    .command('doctor')
+    .description('check this machine and its node, and say what to do; ends with 0, 6 (warnings) or 1 (problems)')
+    .option('--host <url>', 'the daemon to ask: host, :port, host:port or a URL (default: HEARSAY_HOST)')
+    .option('--json', 'as JSON');
+  command.action(async () => {
+    const config = await load(deps, {}, undefined);
+    const {client, json} = await queryFor(command, deps);
+    const {doctor} = await import('./doctor.ts');
+    deps.exitWith(await doctor({...common(deps), config, client, json}, deps.terminal));
+  });
 }
 
 async function queryFor(command: Command, deps: ProgramDeps): Promise<Query> {

@@ -1,5 +1,5 @@
 import test from 'ava';
-import {encodeBeat, encodeInventory} from '@hearsay/core';
+import {encodeBeat, encodeInventory, isAlive} from '@hearsay/core';
 import type {Link} from '@hearsay/core';
 import {beat, model, node} from '../../../test/support/builders.ts';
 import {manualClock} from '../../../test/support/manual-clock.ts';
@@ -110,4 +110,64 @@ test('this node too is left alone after its own engine has failed', t => {
   t.false(keeper.reach().has(node('A')));
   keeper.failed(node('A'), 1000);
   t.is(keeper.reach().get(node('A'))?.failures, 1);
+});
+
+/** A clock that can stand still, as for a process that is not run. */
+function stallingClock() {
+  const clock = manualClock();
+  let lostMs = 0;
+  return {
+    ...clock,
+    monotonicMs: () => clock.monotonicMs() + lostMs,
+    stall: (ms: number): void => void (lostMs += ms),
+  };
+}
+
+function heardKeeper(clock: ReturnType<typeof stallingClock>, letters: readonly string[]) {
+  const keeper = startViewKeeper({
+    clock,
+    log: () => undefined,
+    mesh: {self: node('A'), inventory: async () => inventory},
+  });
+  for (const letter of letters) {
+    const payload = encodeBeat(beat(letter, {ttlMs: 7000}));
+    keeper.judge({record: {node: node(letter), payload, signature: new Uint8Array(64)}, ageMs: 0});
+  }
+  const alive = (): number =>
+    [...keeper.view().nodes.values()].filter(known => isAlive(known, clock.monotonicMs())).length;
+  return {keeper, alive};
+}
+
+test('a node that was stalled removes nobody before it could hear them', async t => {
+  const clock = stallingClock();
+  const {keeper, alive} = heardKeeper(clock, ['B', 'C']);
+  await clock.advance(3000);
+  clock.stall(9000);
+  await clock.advance(2000);
+  t.is(alive(), 2);
+  const ages = keeper.held().map(({ageMs}) => ageMs);
+  t.true(
+    ages.every(ageMs => ageMs === 14_000),
+    'what others are told keeps its true age',
+  );
+  await clock.advance(20_000);
+  t.is(keeper.view().nodes.size, 0, 'a doubt ends');
+});
+
+test('without a stall, a node past its life is removed at once, also when it is the only one', async t => {
+  const clock = stallingClock();
+  const {keeper, alive} = heardKeeper(clock, ['B']);
+  await clock.advance(7000);
+  t.is(alive(), 1);
+  await clock.advance(1100);
+  t.is(keeper.view().nodes.size, 0);
+});
+
+test('when all of three or more are past their life at once, they get a little more time', async t => {
+  const clock = stallingClock();
+  const {keeper, alive} = heardKeeper(clock, ['B', 'C', 'D']);
+  await clock.advance(8500);
+  t.is(alive(), 3);
+  await clock.advance(5000);
+  t.is(keeper.view().nodes.size, 0);
 });

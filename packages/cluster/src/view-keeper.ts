@@ -4,16 +4,20 @@ import {
   asFault,
   decodeInventory,
   decodeRecord,
+  doubtSelf,
   emptyView,
   expireNodes,
+  isAlive,
+  noDoubt,
   timeLimit,
   viewNodesMax,
 } from '@hearsay/core';
-import type {AgedRecord, Beat, Link, Mesh, NodeId, NodeRecord, Reach, SignedRecord, Verdict, View} from '@hearsay/core';
+import type {AgedRecord, Beat, Link, Mesh, NodeId, NodeRecord, Reach, SelfDoubt} from '@hearsay/core';
+import type {SignedRecord, Verdict, View} from '@hearsay/core';
 import {inventoryDigest} from './announcer.ts';
 import type {ClusterDeps} from './join-cluster.ts';
 
-/** How often nodes past their life are forgotten. Only a matter of memory: choosing checks the age itself. */
+/** How often it is looked which nodes are past their life, and whether this node itself is late. */
 const expiryCheckMs = 1000;
 
 /** Longest wait for a peer's inventory. */
@@ -29,6 +33,7 @@ const quarantineMaxMs = 60_000;
 
 /** The one owner of what this node has heard and of how it reaches the others. */
 export interface ViewKeeper extends Disposable {
+  /** While this node doubts itself, all others count as heard that much later. */
   readonly view: () => View;
   /** Changes whenever the view, a link or an inventory does. */
   readonly version: () => number;
@@ -70,6 +75,8 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
   let version = 0;
   let isFullTold = false;
   let next = Promise.withResolvers<void>();
+  let doubt: SelfDoubt = noDoubt;
+  let trusted = {of: view, graceMs: 0, view};
 
   function setView(changed: View): void {
     view = changed;
@@ -189,16 +196,35 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
   }
 
   let timer: Disposable;
-  const tick = (): void => {
-    const {view: rest, expired} = expireNodes(view, clock.monotonicMs());
+  let lookedMs = clock.monotonicMs();
+  const look = (): void => {
+    const nowMs = clock.monotonicMs();
+    const known = [...view.nodes.values()];
+    doubt = doubtSelf(doubt, {
+      nowMs,
+      lateMs: nowMs - lookedMs - expiryCheckMs,
+      others: known.length,
+      silent: known.filter(each => !isAlive(each, nowMs)).length,
+    });
+    lookedMs = nowMs;
+    const {view: rest, expired} = expireNodes(view, nowMs - doubt.graceMs);
     if (expired.length > 0) setView(rest);
     for (const node of expired) log('info', 'node expired', {node});
-    timer = clock.after(expiryCheckMs, tick);
+    timer = clock.after(expiryCheckMs, look);
   };
-  timer = clock.after(expiryCheckMs, tick);
+  timer = clock.after(expiryCheckMs, look);
+
+  /** What is passed on to others keeps its true age. */
+  function trustedView(): View {
+    if (doubt.graceMs === 0) return view;
+    if (trusted.of !== view || trusted.graceMs !== doubt.graceMs) {
+      trusted = {of: view, graceMs: doubt.graceMs, view: withGrace(view, doubt.graceMs)};
+    }
+    return trusted.view;
+  }
 
   return {
-    view: () => view,
+    view: trustedView,
     version: () => version,
     links: () => links,
     reach: () => reachOf(mesh.self, {links, failures, offers}),
@@ -243,6 +269,11 @@ function reachOf(self: NodeId, {links, failures, offers}: Reachability): Readonl
   }
   if (failures.has(self)) add(self, {roundTripMs: 0, relayed: false});
   return reach;
+}
+
+function withGrace(view: View, graceMs: number): View {
+  const nodes = [...view.nodes].map(([id, known]) => [id, {...known, madeAtMs: known.madeAtMs + graceMs}] as const);
+  return {...view, nodes: new Map(nodes)};
 }
 
 function heldRecords(view: View, nowMs: number): readonly AgedRecord[] {

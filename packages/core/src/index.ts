@@ -101,3 +101,5 @@ export type {Network, Trust, TrustedNetwork} from './networks.ts';
 export {isInSubnet, isLoopbackAddress, isPrivateAddress, normalSubnet} from './subnets.ts';
 export {routingHints} from './routing-hints.ts';
 export type {RoutingHints} from './routing-hints.ts';
+export {doubtSelf, noDoubt} from './self-doubt.ts';
+export type {SelfDoubt} from './self-doubt.ts';

@@ -66,8 +66,8 @@ export function planUnheld(inputs: PlanInputs): Plan {
   const asked = inputs.asked.trim();
   const workload = inputs.workloads.find(({name}) => name.toLowerCase() === asked.toLowerCase());
   if (workload) return planWorkloadOf(workload, [], inputs);
-  const {pinned} = resolveAsked(asked, inputs.models);
-  return planModelOf({name: asked, names: [asked], digests: [], pinned}, inputs);
+  const {pinned} = resolveAsked(asked, inputs.needs, inputs.models);
+  return planModelOf({name: asked, names: [asked], digests: [], pinned, held: undefined}, inputs);
 }
 
 function planWorkload(workload: Workload, inputs: PlanInputs): PlanResult {
@@ -95,21 +95,23 @@ function planModel(inputs: PlanInputs): PlanResult {
   const {digests, name} = resolution;
   const found = models.find(({digest}) => digests.includes(digest));
   const names = [...new Set([name, asked, ...(found?.names ?? [])])];
-  return planModelOf({name, names, digests, pinned}, inputs);
+  return planModelOf({name, names, digests, pinned, held: found}, inputs);
 }
 
 interface Meant extends Pick<Plan, 'name' | 'digests'> {
   readonly names: readonly string[];
   /** By `model@node`. */
   readonly pinned: Policy | undefined;
+  /** The model itself, where some node has it. */
+  readonly held: HeldModel | undefined;
 }
 
-function planModelOf({name, names, digests, pinned}: Meant, inputs: PlanInputs): Plan {
+function planModelOf({name, names, digests, pinned, held}: Meant, inputs: PlanInputs): Plan {
   const {caller, needs, wish} = inputs;
   if (caller && !allows(caller.rights.models, names)) throw lacksRight(caller, `the model ${name}`);
   const byName: PolicyWish | undefined = pinned && {from: 'name', policy: pinned};
   const {policy, from} = choose(inputs, names, [wish, byName]);
-  const known = needsOf(needs, found);
+  const known = needsOf(needs, held);
   return {kind: 'plan', name, digests, needs: known, policy, policyFrom: from, parameters: {}, exact: true};
 }
 

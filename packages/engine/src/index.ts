@@ -15,3 +15,4 @@ export type {HostedConfig} from './hosted-worker.ts';
 export {startEngineHost} from './start-engine-host.ts';
 export type {EngineHostConfig} from './start-engine-host.ts';
 export {knownArchitectures} from './known-architectures.ts';
+export {livingEngines} from './pid-files.ts';

@@ -37,6 +37,19 @@ export async function reapOrphans(runFolder: string, environment: Environment): 
   }
 }
 
+/** Process ids of the noted engines that still run; the folder may be missing. Touches nothing. */
+export async function livingEngines(runFolder: string): Promise<readonly number[]> {
+  const names = await readdir(runFolder).catch(() => []);
+  const living: number[] = [];
+  for (const name of names) {
+    const pid = Number(pidFile.exec(name)?.groups?.['pid']);
+    if (Number.isNaN(pid)) continue;
+    const noted = await readFile(join(runFolder, name), 'utf8').catch(() => '');
+    if (noted !== '' && noted === (await processIdentity(pid))) living.push(pid);
+  }
+  return living;
+}
+
 async function reap(pid: number, identity: string, {clock, log}: Environment): Promise<void> {
   signalGroup(pid, 'SIGKILL');
   const limitMs = clock.monotonicMs() + goneWithinMs;

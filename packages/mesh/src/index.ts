@@ -7,3 +7,6 @@ export type {MemoryNetwork, MemoryNetworkOptions} from './memory-mesh.ts';
 export {startMesh} from './start-mesh.ts';
 export type {AdministeredMesh} from './start-mesh.ts';
 export type {MeshConfig} from './mesh-parts.ts';
+export {inspectNetworks} from './inspect-networks.ts';
+export {probeMulticast} from './probe-multicast.ts';
+export type {MulticastProbe} from './probe-multicast.ts';

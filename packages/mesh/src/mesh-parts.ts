@@ -97,7 +97,7 @@ export class MeshParts {
     const key = await loadIdentity(config.identityFile);
     const membership = await Membership.load(
       {
-        file: `${config.identityFile.replace(/\.key$/u, '')}.mesh.json`,
+        file: meshStateFile(config.identityFile),
         self: selfOf(key),
         key,
         nodeName: config.nodeName,
@@ -241,6 +241,11 @@ export class MeshParts {
     const host = hostPortOf(address)?.host ?? '';
     return !isPrivateAddress(host) || this.networks.isHere(host) || this.dialling.isNamed(address);
   }
+}
+
+/** What a node trusts is kept beside its key. */
+export function meshStateFile(identityFile: string): string {
+  return `${identityFile.replace(/\.key$/u, '')}.mesh.json`;
 }
 
 function selfOf(key: Ed25519PrivateKey): NodeId {
