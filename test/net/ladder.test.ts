@@ -70,7 +70,7 @@ netTest('S71: each way to lose a node is noticed, and each one that returns is u
   let undo = (): void => undefined;
   const again = async (): Promise<void> => void (victim = await start(1));
   const rungs: readonly Rung[] = [
-    {name: 'clean leave', fail: () => void victim.kill('SIGTERM'), lostMsMax: 2000, mend: again},
+    {name: 'clean leave', fail: () => victim.kill('SIGTERM'), lostMsMax: 2000, mend: again},
     {name: 'kill -9', fail: () => victim.kill('SIGKILL'), lostMsMax: 2000, mend: again},
     {name: 'SIGSTOP', fail: () => victim.kill('SIGSTOP'), lostMsMax: 9000, mend: () => victim.kill('SIGCONT')},
     {name: 'cable', fail: () => lan.cable(1, 'down'), lostMsMax: 9000, mend: () => lan.cable(1, 'up')},
