@@ -34,6 +34,9 @@ const names = ['ash', 'birch', 'cedar', 'elm', 'fir'];
 const entryName = 'ash';
 const model = 'tiny-count-F16';
 
+/** The counting model says this many numbers and then ends its turn. */
+const tokensMax = 400;
+
 const clients = 4;
 const pauseMs = 3000;
 const disturbanceMs = 4000;
@@ -69,7 +72,7 @@ export async function runChaos({requests, seed, say}: ChaosOptions): Promise<Cha
   const load = Array.from({length: clients}, async () => {
     while (goesOn()) {
       left -= 1;
-      const ask = {url: entry.daemon.url, model, tokens: random.between(20, 1200), msMax: answerMsMax};
+      const ask = {url: entry.daemon.url, model, tokens: random.between(20, tokensMax), msMax: answerMsMax};
       const {outcome, node} = await askOnce({...ask, stream: random.next() < 0.7});
       outcomes.add(outcome);
       lastNode = node ?? lastNode;
