@@ -66,7 +66,7 @@ export function planUnheld(inputs: PlanInputs): Plan {
   const asked = inputs.asked.trim();
   const workload = inputs.workloads.find(({name}) => name.toLowerCase() === asked.toLowerCase());
   if (workload) return planWorkloadOf(workload, [], inputs);
-  const {pinned} = resolveAsked(asked, inputs.models);
+  const {pinned} = resolveAsked(asked, inputs.needs, inputs.models);
   return planModelOf({name: asked, names: [asked], digests: [], pinned}, inputs);
 }
 
@@ -95,7 +95,7 @@ function planModel(inputs: PlanInputs): PlanResult {
   const {digests, name} = resolution;
   const found = models.find(({digest}) => digests.includes(digest));
   const names = [...new Set([name, asked, ...(found?.names ?? [])])];
-  return planModelOf({name, names, digests, pinned}, inputs);
+  return planModelOf({name, names, digests, pinned}, {...inputs, needs: needsOf(needs, found)});
 }
 
 interface Meant extends Pick<Plan, 'name' | 'digests'> {
@@ -109,8 +109,7 @@ function planModelOf({name, names, digests, pinned}: Meant, inputs: PlanInputs):
   if (caller && !allows(caller.rights.models, names)) throw lacksRight(caller, `the model ${name}`);
   const byName: PolicyWish | undefined = pinned && {from: 'name', policy: pinned};
   const {policy, from} = choose(inputs, names, [wish, byName]);
-  const known = needsOf(needs, found);
-  return {kind: 'plan', name, digests, needs: known, policy, policyFrom: from, parameters: {}, exact: true};
+  return {kind: 'plan', name, digests, needs, policy, policyFrom: from, parameters: {}, exact: true};
 }
 
 /** llama-server shows tools to every model that chats, so that they are no reason to refuse one that knows none. */
