@@ -11,6 +11,7 @@ import {responses} from './read-responses.ts';
 import {transcription} from './read-transcription.ts';
 import {completion} from './read-completion.ts';
 import {errorFormFor} from './error-form.ts';
+import {eventsRoute} from './events-route.ts';
 import {controlRoutes} from './control-routes.ts';
 import type {JsonObject} from './json.ts';
 import {mayAdminister} from './identify.ts';
@@ -247,7 +248,7 @@ async function run(route: Route, request: FastifyRequest, reply: FastifyReply): 
 function ownerRoutes(service: RouteService): readonly Route[] {
   const {cluster, keyRing} = service;
   const keys = keyRing ? keyRoutes(keyRing, service) : [];
-  return [...journalRoutes(cluster), ...operatorRoutes(cluster, service), ...keys];
+  return [eventsRoute(service), ...journalRoutes(cluster), ...operatorRoutes(cluster, service), ...keys];
 }
 
 /** The admin API is the owner's; an application needs a key that says so. */
