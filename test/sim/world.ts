@@ -13,6 +13,7 @@ import {stored, storeOf} from './sim-store.ts';
 import {SimEngines} from './sim-engines.ts';
 import {SimJournal} from './sim-journal.ts';
 import type {Run} from './sim-engines.ts';
+import {stored, storeOf} from './sim-models.ts';
 
 /** What became of one simulation. Two with one seed are equal to the letter. */
 export interface SimReport {

@@ -24,7 +24,7 @@ import type {Started} from './dispatch.ts';
 import {startWithFallback} from './hosted-fallback.ts';
 import type {ClusterDeps} from './join-cluster.ts';
 import type {OperatorKeeper} from './keep-operator.ts';
-import {reportModels} from './reports.ts';
+import {reportModels, reportModelsAway} from './reports.ts';
 import type {ViewKeeper} from './view-keeper.ts';
 import {withParameters} from './with-parameters.ts';
 
@@ -94,17 +94,30 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
     return [name, model, ...known().flatMap(({digest, names}) => (digests.includes(digest) ? names : []))];
   }
 
-  /** Waits a little for peers while this node is young, for they may know the name. */
+  /** Waits a little for peers that may know the name: while this node is young, or when it has just lost some. */
   async function settledPlan(asking: Wanted, signal: AbortSignal): Promise<Plan> {
+    const askedAtMs = clock.monotonicMs();
     for (;;) {
-      const settlesInMs = startedAtMs + settlingMs - clock.monotonicMs();
       const plan = planFor(asking);
       if (plan.kind === 'plan') return plan;
-      if (settlesInMs <= 0) throw unusable(asking.model) ?? notFound(asking.model, plan);
+      const away = holdersAway(asking.model);
+      const settlesInMs = (away.length > 0 ? askedAtMs : startedAtMs) + settlingMs - clock.monotonicMs();
+      if (settlesInMs <= 0)
+        throw unusable(asking.model) ?? outOfReach(asking.model, away) ?? notFound(asking.model, plan);
       using limit = timeLimit(clock, settlesInMs, 'settling', signal);
       await keeper.changed(limit.signal);
       signal.throwIfAborted();
     }
+  }
+
+  /** Names of the nodes that had a model of that name a moment ago, but are not connected now. */
+  function holdersAway(asked: string): readonly string[] {
+    if (asked === '') return [];
+    const away = reportModelsAway(entry);
+    const resolution = resolveModel(asked, away.map(toNamedModel));
+    if (resolution.kind !== 'found') return [];
+    const holders = away.filter(({digest}) => resolution.digests.includes(digest));
+    return holders.flatMap(({nodes}) => nodes.map(({name}) => name));
   }
 
   /** A model of that name is here, but it cannot be used: whoever asks for it hears why (R78). */
@@ -218,6 +231,13 @@ function heldModels(reports: readonly ModelReport[]): readonly HeldModel[] {
       const {nodes, quant, capabilities, contextMax} = report;
       return {...toNamedModel(report), nodes, quant, capabilities, contextMax};
     });
+}
+
+/** Nothing is wrong with the name, so the client may try again. */
+function outOfReach(asked: string, holders: readonly string[]): Fault | undefined {
+  if (holders.length === 0) return undefined;
+  const message = `${asked} is on ${holders.join(', ')}, which this node cannot reach at the moment`;
+  return new Fault('NO_CANDIDATE', message, {details: {holders}});
 }
 
 function notFound(asked: string, plan: Exclude<PlanResult, Plan>): Fault {

@@ -55,6 +55,16 @@ export function reportModels(reportDeps: ReportDeps, withDemo: boolean): readonl
   }
 }
 
+/** Models of nodes that were heard of a moment ago, but to which there is no connection now; one entry a holding. */
+export function reportModelsAway(reportDeps: ReportDeps): readonly ModelReport[] {
+  return alive(reportDeps)
+    .filter(({beat}) => !hasLink(reportDeps, beat.node))
+    .flatMap(({beat, inventory}) =>
+      (inventory?.models ?? []).map(model => holding(beat.node, beat.name, false, model, [])),
+    )
+    .map(away => describeModel([away], new Map()));
+}
+
 /** Engines of this node with every state, and of peers as they gossip them. */
 export function reportEngines(reportDeps: ReportDeps): readonly EngineReport[] {
   const {announcer, deps, keeper} = reportDeps;
@@ -179,11 +189,17 @@ function stateOf({draining, paused}: NodeFlags): 'alive' | 'draining' | 'paused'
 }
 
 /** Peers that could be asked now: a live beat and an admitted link. */
-function askable({keeper, deps}: ReportDeps): readonly KnownNode[] {
+function askable(reportDeps: ReportDeps): readonly KnownNode[] {
+  return alive(reportDeps).filter(({beat}) => hasLink(reportDeps, beat.node));
+}
+
+function alive({keeper, deps}: ReportDeps): readonly KnownNode[] {
   const nowMs = deps.clock.monotonicMs();
-  return [...keeper.view().nodes.values()].filter(
-    known => isAlive(known, nowMs) && keeper.links().get(known.beat.node)?.admitted === true,
-  );
+  return [...keeper.view().nodes.values()].filter(known => isAlive(known, nowMs));
+}
+
+function hasLink({keeper}: ReportDeps, node: NodeId): boolean {
+  return keeper.links().get(node)?.admitted === true;
 }
 
 function holding(id: NodeId, name: string, local: boolean, model: ModelFacts, engines: readonly EngineBeat[]): Holding {
