@@ -9,7 +9,8 @@ import {manualClock} from '../support/manual-clock.ts';
 import type {ManualClock} from '../support/manual-clock.ts';
 import {SimEngines} from './sim-engines.ts';
 import {SimJournal} from './sim-journal.ts';
-import {stored, storeOf} from './sim-models.ts';
+import {sameForAll} from './same-for-all.ts';
+import {stored, storeOf} from './sim-store.ts';
 
 interface Pair {
   readonly clock: ManualClock;
@@ -25,7 +26,7 @@ async function pair(): Promise<Pair> {
   const network = memoryNetwork(environment, {seed: 1, delayMs: 1});
   const join = async (nodeName: string, names: readonly string[]): Promise<Cluster> =>
     joinCluster(
-      {nodeName, version: '0.0.0', boot: 1, workloads: [], policy: undefined},
+      {...sameForAll, nodeName, boot: 1},
       {
         ...environment,
         mesh: network.mesh(nodeName),

@@ -10,10 +10,10 @@ import {manualClock} from '../support/manual-clock.ts';
 import type {ManualClock} from '../support/manual-clock.ts';
 import {Rules} from './rules.ts';
 import {stored, storeOf} from './sim-store.ts';
+import {sameForAll} from './same-for-all.ts';
 import {SimEngines} from './sim-engines.ts';
 import {SimJournal} from './sim-journal.ts';
 import type {Run} from './sim-engines.ts';
-import {stored, storeOf} from './sim-models.ts';
 
 /** What became of one simulation. Two with one seed are equal to the letter. */
 export interface SimReport {
@@ -35,18 +35,6 @@ const stepMs = 500;
 /** Nodes need this long to hear of each other; later unknown names are answered at once. */
 const warmUpMs = 4000;
 const quietMs = 20_000;
-
-const sameForAll = {
-  version: '0.0.0',
-  workloads: [],
-  policy: undefined,
-  spread: 'auto',
-  affinityKey: 'world',
-  experienceFile: undefined,
-  contextMax: 8192,
-  firstByteMsMin: 20_000,
-  firstByteMsMax: 600_000,
-} as const;
 
 interface SimAsk {
   readonly id: RequestId;
