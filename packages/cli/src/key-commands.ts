@@ -4,6 +4,18 @@ import {textTable} from './tables.ts';
 
 /** The commands about keys of applications. */
 
+interface KeyRow {
+  readonly name: string;
+  readonly createdWallMs: number;
+  readonly models: readonly string[] | undefined;
+  readonly workloads: readonly string[] | undefined;
+  readonly nodes: readonly string[] | undefined;
+  readonly policies: readonly string[] | undefined;
+  readonly policy?: string | null | undefined;
+  readonly perMinute?: number | null | undefined;
+  readonly admin: boolean;
+}
+
 const names = z
   .array(z.string())
   .nullish()
@@ -20,22 +32,22 @@ const key = z.object({
   perMinute: z.number().nullish(),
   admin: z.boolean(),
 });
-const created: z.ZodType<{readonly name: string; readonly secret: string}> = key.extend({secret: z.string()});
-const list = z.object({keys: z.array(key)});
-const revoked: z.ZodType<{readonly revoked: boolean}> = z.object({revoked: z.boolean()});
-
-type KeyRow = z.infer<typeof key>;
+export const createdKeySchema: z.ZodType<{readonly name: string; readonly secret: string}> = key.extend({
+  secret: z.string(),
+});
+export const keysSchema: z.ZodType<{readonly keys: readonly KeyRow[]}> = z.object({keys: z.array(key)});
+export const revokedKeySchema: z.ZodType<{readonly revoked: boolean}> = z.object({revoked: z.boolean()});
 
 /** The secret alone goes to stdout, for scripts. */
 export async function createKey(wish: object, {client, terminal, json}: Query): Promise<void> {
-  const {json: body, report} = await client.post('/hearsay/v1/keys/create', wish, created);
+  const {json: body, report} = await client.post('/hearsay/v1/keys/create', wish, createdKeySchema);
   if (json) return terminal.out(`${JSON.stringify(body, undefined, 2)}\n`);
   terminal.error(`the key of ${report.name}; it is not shown again. Send it as Authorization: Bearer, or x-api-key:\n`);
   terminal.out(`${report.secret}\n`);
 }
 
 export async function listKeys({client, terminal, json}: Query): Promise<void> {
-  const {json: body, report} = await client.list('/hearsay/v1/keys', list);
+  const {json: body, report} = await client.list('/hearsay/v1/keys', keysSchema);
   if (json) return terminal.out(`${JSON.stringify(body, undefined, 2)}\n`);
   const columns = [
     {title: 'NAME', cell: (row: KeyRow) => row.name},
@@ -52,7 +64,7 @@ export async function listKeys({client, terminal, json}: Query): Promise<void> {
 }
 
 export async function revokeKey(name: string, {client, terminal}: Query): Promise<void> {
-  await client.post('/hearsay/v1/keys/revoke', {name}, revoked);
+  await client.post('/hearsay/v1/keys/revoke', {name}, revokedKeySchema);
   terminal.error(`the key of ${name} is no longer let in\n`);
 }
 

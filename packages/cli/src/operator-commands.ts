@@ -10,7 +10,7 @@ interface OperatorAnswer {
   readonly policies: readonly {readonly subject: string; readonly policy: string}[];
 }
 
-const schema: z.ZodType<OperatorAnswer> = z.object({
+export const operatorSchema: z.ZodType<OperatorAnswer> = z.object({
   draining: z.boolean(),
   paused: z.boolean(),
   policies: z.array(z.object({subject: z.string(), policy: z.string()})),
@@ -24,7 +24,7 @@ const said: Readonly<Record<string, string>> = {
 };
 
 export async function changeNode(change: string, {client, terminal}: Query): Promise<void> {
-  const {report} = await client.post('/hearsay/v1/operator/change', {change}, schema);
+  const {report} = await client.post('/hearsay/v1/operator/change', {change}, operatorSchema);
   const rest = report.draining ? 'it is still draining: hearsay undrain' : 'it is still paused: hearsay resume';
   const isStill = (change === 'resume' && report.draining) || (change === 'undrain' && report.paused);
   terminal.error(`${isStill ? rest : said[change]}\n`);
@@ -32,17 +32,17 @@ export async function changeNode(change: string, {client, terminal}: Query): Pro
 
 /** `parts` as written: `prefer=a,b`, `exclude=c`. */
 export async function setPolicy(subject: string, parts: readonly string[], {client, terminal}: Query): Promise<void> {
-  const {report} = await client.post('/hearsay/v1/policies', {subject, policy: parts.join(';')}, schema);
+  const {report} = await client.post('/hearsay/v1/policies', {subject, policy: parts.join(';')}, operatorSchema);
   const rule = report.policies.find(policy => policy.subject === subject.toLowerCase());
   terminal.error(`requests for ${subject} that enter at this node: ${rule?.policy ?? parts.join(';')}\n`);
 }
 
 export async function removePolicy(subject: string, {client}: Query): Promise<void> {
-  await client.post('/hearsay/v1/policies', {subject, policy: null}, schema);
+  await client.post('/hearsay/v1/policies', {subject, policy: null}, operatorSchema);
 }
 
 export async function listPolicies({client, terminal, json}: Query): Promise<void> {
-  const {json: body, report} = await client.list('/hearsay/v1/operator', schema);
+  const {json: body, report} = await client.list('/hearsay/v1/operator', operatorSchema);
   if (json) return terminal.out(`${JSON.stringify(body, undefined, 2)}\n`);
   const columns = [
     {title: 'FOR', cell: (rule: OperatorAnswer['policies'][number]) => rule.subject},

@@ -16,6 +16,7 @@ import type {ExternalServer} from './external-servers.ts';
 import {withHostedKey} from './hosted-settings.ts';
 import {lockDataFolder} from './lock-data-folder.ts';
 import {nextBoot} from './next-boot.ts';
+import {openApi} from './open-api.ts';
 import {provideEngine} from './provide-engine.ts';
 import type {Variables} from './system.ts';
 import type {Terminal} from './terminal.ts';
@@ -142,7 +143,7 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
         contextTokens: config.engine.contextMax ?? contextUntilKnown,
         presetsFile: inData('names.json'),
       },
-      {...deps, cluster, status, mesh: mesh.admin, keyRing: keys},
+      {...deps, cluster, status, mesh: mesh.admin, keyRing: keys, openApi: openApi(version)},
     ),
   );
   await lock.publish(gateway.url);

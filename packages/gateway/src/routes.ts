@@ -36,6 +36,7 @@ export interface RouteService extends RunService {
   /** The context of an engine that this node would start. */
   readonly contextTokens: number | undefined;
   readonly mesh?: MeshAdmin | undefined;
+  readonly openApi?: JsonObject | undefined;
   /** Undefined: this gateway has no keys of applications. */
   readonly keyRing?: KeyRing | undefined;
 }
@@ -246,9 +247,10 @@ async function run(route: Route, request: FastifyRequest, reply: FastifyReply): 
 
 /** What the owner of the node asks and says. */
 function ownerRoutes(service: RouteService): readonly Route[] {
-  const {cluster, keyRing} = service;
+  const {cluster, keyRing, openApi} = service;
   const keys = keyRing ? keyRoutes(keyRing, service) : [];
-  return [eventsRoute(service), ...journalRoutes(cluster), ...operatorRoutes(cluster, service), ...keys];
+  const told: Route = {method: 'GET', paths: ['/hearsay/v1/openapi.json'], handle: () => openApi ?? {}};
+  return [told, eventsRoute(service), ...journalRoutes(cluster), ...operatorRoutes(cluster, service), ...keys];
 }
 
 /** The admin API is the owner's; an application needs a key that says so. */

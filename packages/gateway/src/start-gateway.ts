@@ -12,6 +12,7 @@ import {identifyBy} from './identify.ts';
 import {IdempotentAnswers} from './idempotency.ts';
 import type {KeyRing} from './key-ring.ts';
 import {HeldBodies, heldBytesMax} from './held-bodies.ts';
+import type {JsonObject} from './json.ts';
 import {listenAlso} from './listen-also.ts';
 import {openPresets} from './ollama/presets.ts';
 import {problemFrom, sendProblem} from './problem.ts';
@@ -62,6 +63,8 @@ export interface GatewayConfig {
 export interface GatewayDeps extends Environment {
   readonly cluster: Cluster;
   readonly status: () => StatusReport;
+  /** The admin API as an OpenAPI document; undefined: it is not told. */
+  readonly openApi?: JsonObject | undefined;
   /** Who may be in the mesh; without it, nobody can change that over HTTP. */
   readonly mesh?: MeshAdmin;
   /** Keys of applications, beside those of the config. */

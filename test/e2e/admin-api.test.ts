@@ -1,5 +1,6 @@
 import test from 'ava';
 import {chatText} from '../support/chat.ts';
+import {startDaemon} from '../support/daemon.ts';
 import {startTwoNodes} from '../support/two-nodes.ts';
 
 test.serial('whoever listens at one node sees an engine of another one come up, and the node go', async t => {
@@ -12,6 +13,19 @@ test.serial('whoever listens at one node sees an engine of another one come up, 
   await holder.stop();
   t.regex(await find(seen, new RegExp(`"change":"gone".*"name":"${holder.name}"`, 'u')), /^data: /u);
   await seen.return(undefined);
+});
+
+test.serial('the OpenAPI document tells of every path of the admin API, and of no other', async t => {
+  const {url} = await startDaemon(t);
+  const unknown = await (await fetch(`${url}/hearsay/v1/nope`)).text();
+  const served = [...unknown.matchAll(/(GET|POST) (\/hearsay\/v1\/[^ ,"]+)/gu)].map(
+    ([, method, path]) => `${method} ${path}`,
+  );
+  const document: {paths?: object} = Object(await (await fetch(`${url}/hearsay/v1/openapi.json`)).json());
+  const told = Object.entries(document.paths ?? {}).flatMap(([path, methods]) =>
+    Object.keys(methods).map(method => `${method.toUpperCase()} ${path}`),
+  );
+  t.deepEqual(told.toSorted(), served.filter(each => !each.endsWith('/nope')).toSorted());
 });
 
 async function* lines({body}: Response): AsyncGenerator<string, void, undefined> {
