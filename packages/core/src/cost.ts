@@ -12,7 +12,7 @@ export type Source = 'measured' | 'guess';
 
 /** One number in seconds, and what it is made of. */
 export interface Cost {
-  /** What the order goes by: the sum of the terms, decode counted by `decodeWeight`. */
+  /** What the order goes by: the sum of the terms. */
   readonly seconds: number;
   /** Until the first byte of output. */
   readonly firstByteSeconds: number;
@@ -45,7 +45,7 @@ export interface Reference {
 const referenceAtFirst: Reference = {prefillTps: 500, decodeTps: 30, outputTokens: 250, bytesPerToken: 4};
 
 /** Writing is watched as it goes, so a second of it weighs less than one of waiting; 0.1…2 makes little difference. */
-export const decodeWeight = 0.5;
+const decodeWeight = 0.5;
 
 /** How much each further stream slows the others of a node down while they are written. */
 const decodeSlowdown = 0.15;
@@ -120,7 +120,7 @@ export function costOf(candidate: Candidate, asked: Asked, reference: Reference,
   const model = modelSeconds(candidate, load);
   const queue = queueSeconds(candidate, output / decodeTps);
   const prefill = tokens / prefillTps / (1 - Math.min(prefillSlowdownMax, prefillSlowdown * running));
-  const decode = (output / decodeTps) * (1 + decodeSlowdown * running);
+  const decode = decodeWeight * (output / decodeTps) * (1 + decodeSlowdown * running);
   const evict = isCold ? candidate.evictSeconds : 0;
   const copy = isCold && isCopy ? Math.max(copySecondsMin, copyShare * load) : 0;
   const risk =
@@ -128,7 +128,7 @@ export function costOf(candidate: Candidate, asked: Asked, reference: Reference,
 
   const firstByteSeconds = path + model + queue + prefill;
   return {
-    seconds: firstByteSeconds + decodeWeight * decode + evict + copy + risk,
+    seconds: firstByteSeconds + decode + evict + copy + risk,
     firstByteSeconds,
     terms: {path, model, queue, prefill, decode, evict, copy, policy: 0, risk},
     sources: sourcesOf(candidate, learned),

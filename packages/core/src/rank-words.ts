@@ -1,4 +1,3 @@
-import {decodeWeight} from './cost.ts';
 import type {Cost, CostTerm} from './cost.ts';
 import {isCold} from './rank-order.ts';
 import type {Entry} from './rank-order.ts';
@@ -57,7 +56,7 @@ function largestDifference(first: Cost['terms'], second: Cost['terms']): CostTer
     largest = 'prefill';
     gain = next;
   }
-  next = decodeWeight * (second.decode - first.decode);
+  next = second.decode - first.decode;
   if (next > gain) {
     largest = 'decode';
     gain = next;
