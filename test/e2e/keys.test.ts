@@ -84,8 +84,8 @@ test.serial(
     const options = {gateway: '0.0.0.0:0', dataFolder: first.dataFolder, variables: {HEARSAY_REQUIRE_KEY: 'true'}};
     const open = await startDaemon(t, options);
     const none = await runCli(['status', '--host', open.url], {...process.env, HEARSAY_KEY: ''});
-    t.is(none.code, 1);
-    t.regex(none.stderr, /a key is needed/u);
+    t.is(none.code, 2);
+    t.regex(none.stderr, /wants a key: set HEARSAY_KEY/u);
     t.is((await runCli(['status', '--host', open.url], {...process.env, HEARSAY_KEY: secret})).code, 0);
   },
 );

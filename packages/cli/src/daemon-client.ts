@@ -42,7 +42,7 @@ export class DaemonClient {
     if (status === 200 && parsed.success) return {json, report: parsed.data};
     const problem = problemSchema.safeParse(json);
     if (status === 401 && problem.success) {
-      const message = `the daemon at ${this.#url} wants a key: set HEARSAY_KEY to one of its gateway.keys`;
+      const message = `the daemon at ${this.#url} wants a key: set HEARSAY_KEY to one that it knows`;
       throw new Fault('BAD_CONFIG', message, {details: {status}});
     }
     // A 404 of anything else on this port must not read as "no such model" (R72).

@@ -108,7 +108,10 @@ export class LlamaClient {
   async json(path: string, signal: AbortSignal): Promise<unknown> {
     try {
       const response = await this.#send({path}, signal).head;
-      if (response.statusCode !== 200) return void response.resume();
+      if (response.statusCode !== 200) {
+        response.resume();
+        return isMissing(response.statusCode) ? null : undefined;
+      }
       return JSON.parse(Buffer.concat(await Array.fromAsync<Buffer>(response)).toString());
     } catch {
       return undefined; // gone, too slow, or no JSON
@@ -205,4 +208,9 @@ export class LlamaClient {
 
 function isReset(error: unknown): boolean {
   return error instanceof Error && 'code' in error && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
+}
+
+/** It does not have that path, or was started without it. */
+function isMissing(status: number | undefined): boolean {
+  return status === 404 || status === 501;
 }

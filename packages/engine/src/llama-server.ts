@@ -85,6 +85,7 @@ export class LlamaServer {
   async workingSlots(): Promise<number | undefined> {
     using limit = timeLimit(this.#environment.clock, probeTimeoutMs, 'a look at an engine');
     const slots = await this.#client?.json('/slots', limit.signal);
+    if (slots === null) return 0; // an engine that cannot tell is believed, else a cancel would cost a slot for long
     return Array.isArray(slots) ? slots.filter(isWorking).length : undefined;
   }
 

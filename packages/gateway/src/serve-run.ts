@@ -13,6 +13,7 @@ import type {Problem} from './problem.ts';
 import {readBody} from './read-body.ts';
 import {loadingNote} from './loading-note.ts';
 import {runHeaders, textOfHeader} from './reply.ts';
+import type {Reply} from './reply.ts';
 import {contentTypeOf, headerOf} from './request-headers.ts';
 import {problemFromUpstream} from './upstream-problem.ts';
 
@@ -74,8 +75,17 @@ async function answer(call: Call, response: ServerResponse, service: RunService,
     reply.end();
   } catch (error) {
     noteFailure(error, {request: call.request.id}, service);
-    if (reply.isWhole?.() === true) reply.end();
-    else reply.fail(problemFrom(error));
+    finish(reply, error);
+  }
+}
+
+/** What breaks after the end mark takes nothing from the client, unless the end itself cannot be written. */
+function finish(reply: Reply, error: unknown): void {
+  if (reply.isWhole?.() !== true) return reply.fail(problemFrom(error));
+  try {
+    reply.end();
+  } catch (worse) {
+    reply.fail(problemFrom(worse));
   }
 }
 
