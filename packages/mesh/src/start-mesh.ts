@@ -26,6 +26,9 @@ import {watchConnections} from './watch-connections.ts';
 /** Gossip brings news at once; the exchange repairs what it lost. One peer at a time, at random. */
 const exchangeMs = 30_000;
 
+/** Between the last record and the end of the connections: a busy peer takes this long to judge it. */
+const lastWordsMs = 150;
+
 /** A node leaves within two seconds, whatever libp2p still waits for. */
 const stopMsMax = 2000;
 
@@ -240,6 +243,8 @@ class Libp2pMesh implements AdministeredMesh {
 
   async #close(): Promise<void> {
     const {node, admissions, dialling} = this.#parts;
+    // Peers forget who is not connected, and with that whatever of it they have not judged yet: its leave record.
+    if (this.#parts.links.admitted().length > 0) await this.#environment.clock.sleep(lastWordsMs);
     this.#parts.handlers = undefined; // from here on nobody is let in and nothing is reported
     this.#timer?.[Symbol.dispose]();
     this.#leases?.close();
