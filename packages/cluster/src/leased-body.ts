@@ -104,7 +104,7 @@ export class LeasedBody implements AsyncIterableIterator<Uint8Array> {
   }
 
   async return(): Promise<IteratorResult<Uint8Array>> {
-    await this.#end(new Fault('CANCELLED', 'nobody reads the answer any more'));
+    if (!this.#ended) await this.#end(new Fault('CANCELLED', 'nobody reads the answer any more'));
     return {done: true, value: undefined};
   }
 

@@ -36,14 +36,14 @@ export class ExternalEngine implements AsyncDisposable {
   readonly #config: ExternalEngineConfig;
   readonly #environment: Environment;
   readonly #client: LlamaClient;
-  readonly #changed: () => void;
+  readonly #changed: (what: 'models' | 'slots') => void;
   readonly #served = new Map<string, ServedModel>();
   #models: readonly ExternalModel[] = [];
   #failures = 0;
   #timer: Disposable | undefined;
   #isClosed = false;
 
-  constructor(config: ExternalEngineConfig, changed: () => void, environment: Environment) {
+  constructor(config: ExternalEngineConfig, changed: (what: 'models' | 'slots') => void, environment: Environment) {
     const url = new URL(config.url);
     this.#config = config;
     this.#environment = environment;
@@ -103,13 +103,13 @@ export class ExternalEngine implements AsyncDisposable {
     const {name: engine} = this.#config;
     if (models.length === 0) this.#environment.log('warn', 'an external engine does not answer', {engine});
     else this.#environment.log('info', 'an external engine serves models', {engine, models: models.map(({id}) => id)});
-    this.#changed();
+    this.#changed('models');
   }
 
   #serve(model: ExternalModel): ServedModel {
     const known = this.#served.get(model.stored.key);
     if (known !== undefined) return known;
-    const served = new ServedModel(model, this.#config, this.#client, this.#changed, this.#environment);
+    const served = new ServedModel(model, this.#config, this.#client, () => this.#changed('slots'), this.#environment);
     this.#served.set(model.stored.key, served);
     return served;
   }

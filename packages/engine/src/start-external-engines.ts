@@ -19,22 +19,24 @@ export async function startExternalEngines(
   own: Local,
   environment: Environment,
 ): Promise<Local & AsyncDisposable> {
-  const listeners = new Set<{readonly call: () => void}>();
+  const listeners = {models: new Set<{readonly call: () => void}>(), slots: new Set<{readonly call: () => void}>()};
   let changes = 0;
-  const changed = (): void => {
+  // A slot that is taken or given back changes nothing of the models, which others would encode and hash anew.
+  const changed = (what: 'models' | 'slots'): void => {
     changes += 1;
-    for (const {call} of listeners) call();
+    for (const {call} of listeners.slots) call();
+    if (what === 'models') for (const {call} of listeners.models) call();
   };
   const externals = configs.map(config => new ExternalEngine(config, changed, environment));
   await Promise.all(externals.map(async external => external.start()));
 
-  const onChange = (inner: ModelStore | EngineHost, call: () => void): Disposable => {
+  const onChange = (inner: ModelStore | EngineHost, what: 'models' | 'slots', call: () => void): Disposable => {
     const listener = {call};
-    listeners.add(listener);
+    listeners[what].add(listener);
     const watch = inner.onChange(call);
     return {
       [Symbol.dispose]: () => {
-        listeners.delete(listener);
+        listeners[what].delete(listener);
         watch[Symbol.dispose]();
       },
     };
@@ -49,7 +51,7 @@ export async function startExternalEngines(
   const models: ModelStore = {
     list: () => [...own.models.list(), ...stored()],
     find: (digest: Digest) => own.models.find(digest) ?? stored().find(model => model.digest === digest),
-    onChange: call => onChange(own.models, call),
+    onChange: call => onChange(own.models, 'models', call),
     [Symbol.asyncDispose]: dispose,
   };
   const engines: EngineHost = {
@@ -72,7 +74,7 @@ export async function startExternalEngines(
     logs: (key: string, after: number): LogPage => own.engines.logs(key, after),
     memory: (): MemoryFacts => own.engines.memory(),
     loadSeq: () => own.engines.loadSeq() + changes,
-    onChange: call => onChange(own.engines, call),
+    onChange: call => onChange(own.engines, 'slots', call),
     describe: () => own.engines.describe(),
     [Symbol.asyncDispose]: dispose,
   };

@@ -57,12 +57,15 @@ function receive(request: IncomingMessage, rules: BodyRules): Promise<Uint8Array
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let restBytes = bodyBytesMax;
+    let isSettled = false;
     let pause = watchPause();
 
     function watchPause(): Disposable {
       return clock.after(uploadPauseMsMax, () => end(() => resolve(tooSlow())));
     }
     function end(settle: () => void): void {
+      if (isSettled) return; // every request is closed at last
+      isSettled = true;
       pause[Symbol.dispose]();
       request.removeListener('data', take);
       settle();

@@ -29,6 +29,9 @@ const headMsMax = 10;
 /** Largest body over a slow radio link (a megabyte a second). */
 const bodyMsMax = 60_000;
 
+/** Made once: every stream ends with it, and a stack trace each time would cost more than the rest of the ending. */
+const askerGone = new Fault('PEER_FAILED', 'the asking node went away or cancelled');
+
 /** One accepted lease while its HTTP exchange runs. */
 interface Held {
   readonly lease: Lease;
@@ -62,7 +65,7 @@ export class LeaseStreams {
     duplex.on('error', () => undefined); // `close` follows
     duplex.once('close', () => {
       this.#open.delete(duplex);
-      gone.abort(new Fault('PEER_FAILED', 'the asking node went away or cancelled'));
+      gone.abort(askerGone);
     });
     this.#open.add(duplex);
     try {
