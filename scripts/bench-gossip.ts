@@ -50,7 +50,7 @@ async function measureMesh(nodes: number): Promise<string> {
     const measured = await Promise.all(children.map(async child => measuredBy(child)));
     return row(nodes, measured);
   } finally {
-    for (const child of children) child.kill('SIGKILL');
+    for (const child of children) if (child.connected) child.disconnect(); // they end with it
   }
 }
 

@@ -16,7 +16,7 @@ import {prepareTests} from './prepare-tests.ts';
  *
  * `--against FOLDER` measures the daemons of another checkout beside those of this one · `--only first,delay,requests,
  * tokens,crowd,real` · `--runs N` · `--rounds N` for single requests · `--streams 64,256` · `--profile FOLDER` leaves
- * CPU profiles of the daemons.
+ * CPU profiles of the daemons · `--ways local` for one of them alone.
  */
 const {values: options} = parseArgs({
   options: {
@@ -26,6 +26,7 @@ const {values: options} = parseArgs({
     rounds: {type: 'string', default: '300'},
     streams: {type: 'string', default: '64,256,512'},
     profile: {type: 'string'},
+    ways: {type: 'string', default: 'direct,local,remote'},
   },
 });
 const parts = options.only.split(',');
@@ -34,7 +35,9 @@ const rounds = Number(options.rounds);
 
 await using cleanup = new AsyncDisposableStack();
 Object.assign(process.env, await prepareTests());
-const {real, scripted} = await startWays(cleanup, {against: options.against, profiles: options.profile});
+const ways = await startWays(cleanup, {against: options.against, profiles: options.profile});
+const isWanted = ({name}: Target): boolean => options.ways.split(',').includes(name.replace(' (against)', ''));
+const [real, scripted] = [ways.real.filter(isWanted), ways.scripted.filter(isWanted)];
 const names = scripted.map(({name}) => name);
 const rows: Row[] = [];
 const idle = scripted.map(one => residentKib(one));
