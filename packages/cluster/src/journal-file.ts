@@ -4,7 +4,7 @@ import {describeError} from '@hearsay/core';
 import type {Log} from '@hearsay/core';
 
 /** Layout of the tables below. A file of another one is put aside, not read. */
-const layout = 1;
+const layout = 2;
 
 const tables = `
   CREATE TABLE IF NOT EXISTS requests (
@@ -19,8 +19,7 @@ const tables = `
   CREATE TABLE IF NOT EXISTS events (
     number INTEGER PRIMARY KEY,
     request TEXT NOT NULL,
-    since_ms REAL NOT NULL,
-    event BLOB NOT NULL
+    events BLOB NOT NULL
   );
   CREATE INDEX IF NOT EXISTS events_request ON events (request);
 `;

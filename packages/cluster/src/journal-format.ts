@@ -1,7 +1,7 @@
 import {deserialize, serialize} from 'node:v8';
 import {deflateRawSync, inflateRawSync} from 'node:zlib';
 import {isRequestId} from '@hearsay/core';
-import type {RequestEvent, RequestSummary} from '@hearsay/core';
+import type {JournaledEvent, RequestSummary} from '@hearsay/core';
 
 /**
  * How the journal keeps its values. Both forms carry whatever the types hold, also sets, maps and infinities, so that
@@ -9,17 +9,21 @@ import type {RequestEvent, RequestSummary} from '@hearsay/core';
  * writes the file, and only its owner can read it.
  */
 
-export function packEvent(event: RequestEvent): Uint8Array {
-  const bytes = serialize(event);
-  return event.kind === 'decided' ? deflateRawSync(bytes, {level: 3}) : bytes;
+/** Shorter ones are kept as they are: to make them smaller takes longer than to write them. */
+const deflatedBytesMin = 4096;
+
+/** What happened to one request in a while. */
+export function packEvents(events: readonly JournaledEvent[]): Uint8Array {
+  const bytes = serialize(events);
+  return bytes.length < deflatedBytesMin ? bytes : deflateRawSync(bytes, {level: 3});
 }
 
-/** Undefined for what a newer version has written in a form of its own. */
-export function unpackEvent(packed: unknown): RequestEvent | undefined {
-  if (!(packed instanceof Uint8Array)) return undefined;
+/** Leaves out what a newer version has written in a form of its own. */
+export function unpackEvents(packed: unknown): readonly JournaledEvent[] {
+  if (!(packed instanceof Uint8Array)) return [];
   const bytes = packed[0] === serializedMark ? packed : inflateRawSync(packed);
-  const value: unknown = deserialize(bytes);
-  return isEvent(value) ? value : undefined;
+  const values: unknown = deserialize(bytes);
+  return Array.isArray(values) ? values.filter(isJournaled) : [];
 }
 
 export function packSummary(summary: RequestSummary): string {
@@ -34,8 +38,10 @@ export function unpackSummary(packed: unknown): RequestSummary | undefined {
 /** First byte of everything that V8 serializes. Deflate never begins with it: that would be a reserved block type. */
 const serializedMark = 0xff;
 
-function isEvent(value: unknown): value is RequestEvent {
-  return typeof value === 'object' && value !== null && 'kind' in value && typeof value.kind === 'string';
+function isJournaled(value: unknown): value is JournaledEvent {
+  if (typeof value !== 'object' || value === null || !('event' in value) || !('sinceMs' in value)) return false;
+  const {event, sinceMs} = value;
+  return typeof sinceMs === 'number' && typeof event === 'object' && event !== null && 'kind' in event;
 }
 
 function isSummary(value: unknown): value is RequestSummary {

@@ -1,8 +1,8 @@
 import type {DatabaseSync} from 'node:sqlite';
 import {compactFacts, describeError, summarize} from '@hearsay/core';
-import type {Environment, Journal, JournaledRequest, JournalQuery, RequestEvent, RequestId} from '@hearsay/core';
-import type {RequestSummary} from '@hearsay/core';
-import {packEvent, packSummary, unpackEvent, unpackSummary} from './journal-format.ts';
+import type {Environment, Journal, JournaledEvent, JournaledRequest, JournalQuery, RequestEvent} from '@hearsay/core';
+import type {RequestId, RequestSummary} from '@hearsay/core';
+import {packEvents, packSummary, unpackEvents, unpackSummary} from './journal-format.ts';
 import {numberOf, openJournalFile} from './journal-file.ts';
 
 export interface JournalConfig {
@@ -20,7 +20,7 @@ const flushAfterMs = 400;
 const waitingMax = 20_000;
 
 /** How long one transaction may take, for nothing else runs in this process meanwhile; then everybody has a turn. */
-const batchMsMax = 5;
+const batchMsMax = 2;
 
 /** Events in one transaction: what is left is written a moment later. */
 const batchMax = 400;
@@ -51,6 +51,7 @@ interface Written {
   change: number;
   /** Undefined: it has ended. */
   readonly open: Map<RequestId, OpenRequest | undefined>;
+  readonly events: Set<Noted>;
 }
 
 /** Opens the journal of this node and keeps it. Requests that a killed daemon left open are closed as interrupted. */
@@ -106,12 +107,7 @@ class SqliteJournal implements Journal {
     const [row, other] = this.#statements.byId.all(id, `${id}g`); // 'g' sorts after every hex digit
     const summary = row && unpackSummary(row['summary']);
     if (summary === undefined || other !== undefined) return undefined;
-    const rows = this.#statements.events.all(summary.id);
-    const events = rows.flatMap(({since_ms: sinceMs, event}) => {
-      const unpacked = unpackEvent(event);
-      return unpacked === undefined ? [] : [{sinceMs: Number(sinceMs), event: unpacked}];
-    });
-    return {summary, events};
+    return {summary, events: this.#statements.events.all(summary.id).flatMap(({events}) => unpackEvents(events))};
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -138,14 +134,12 @@ class SqliteJournal implements Journal {
   /** False when the disk did not take it; the events then wait for the next time. */
   #writeBatch(): boolean {
     const {clock} = this.#environment;
-    const written: Written = {change: this.#change, open: new Map()};
+    const written: Written = {change: this.#change, open: new Map(), events: new Set()};
     const endMs = clock.monotonicMs() + batchMsMax;
-    let count = 0;
     try {
       this.#file.exec('BEGIN IMMEDIATE');
-      for (const noted of this.#waiting.slice(0, batchMax)) {
-        this.#write(noted, written);
-        count += 1;
+      for (const [request, events] of Map.groupBy(this.#waiting.slice(0, batchMax), each => each.request)) {
+        this.#write(request, events, written);
         if (clock.monotonicMs() > endMs) break;
       }
       this.#file.exec('COMMIT');
@@ -154,7 +148,7 @@ class SqliteJournal implements Journal {
       if (this.#file.isTransaction) this.#file.exec('ROLLBACK');
       return false;
     }
-    this.#waiting = this.#waiting.slice(count);
+    this.#waiting = this.#waiting.filter(noted => !written.events.has(noted));
     this.#change = written.change;
     for (const [request, open] of written.open) {
       if (open) this.#open.set(request, open);
@@ -163,20 +157,30 @@ class SqliteJournal implements Journal {
     return true;
   }
 
-  /** What follows from it is only taken over when the whole batch is on disk. */
-  #write({request, event, wallMs, monotonicMs}: Noted, written: Written): void {
-    const known = written.open.has(request) ? written.open.get(request) : this.#open.get(request);
-    const startedMs = event.kind === 'arrived' ? monotonicMs : (known?.startedMs ?? monotonicMs);
-    const sinceMs = Math.max(0, monotonicMs - startedMs);
-    const kept = event.kind === 'decided' ? {...event, facts: compactFacts(event.facts)} : event;
-    this.#statements.addEvent.run(request, sinceMs, packEvent(kept));
+  /**
+   * What happened to one request since the last batch, as one row, because each row costs as much as all that is in it.
+   * What follows from it is only taken over when the whole batch is on disk.
+   */
+  #write(request: RequestId, noted: readonly Noted[], written: Written): void {
+    const known = this.#open.get(request);
+    let startedMs = known?.startedMs;
+    let summary = known?.summary;
     const change = written.change + 1;
-    const summary = summarize(known?.summary, request, event, {wallMs, sinceMs, change});
-    if (summary === undefined) return;
+    const events: JournaledEvent[] = [];
+    for (const each of noted) {
+      const {event, wallMs, monotonicMs} = each;
+      startedMs = event.kind === 'arrived' ? monotonicMs : (startedMs ?? monotonicMs);
+      const sinceMs = Math.max(0, monotonicMs - startedMs);
+      events.push({sinceMs, event: event.kind === 'decided' ? {...event, facts: compactFacts(event.facts)} : event});
+      const isOver = event.kind !== 'arrived' && summary?.outcome !== undefined;
+      if (!isOver) summary = summarize(summary, request, event, {wallMs, sinceMs, change});
+      written.events.add(each);
+    }
+    this.#statements.addEvents.run(request, packEvents(events));
+    if (summary === undefined || startedMs === undefined) return;
     written.change = change;
     written.open.set(request, summary.outcome === undefined ? {startedMs, summary} : undefined);
-    const packed = packSummary(summary);
-    this.#statements.putRequest.run(request, summary.atMs, change, summary.outcome ?? null, packed);
+    this.#statements.putRequest.run(request, summary.atMs, change, summary.outcome ?? null, packSummary(summary));
   }
 
   #closeLeftOpen(): void {
@@ -232,12 +236,12 @@ class SqliteJournal implements Journal {
 
 function prepare(file: DatabaseSync) {
   return {
-    addEvent: file.prepare('INSERT INTO events (request, since_ms, event) VALUES (?, ?, ?)'),
+    addEvents: file.prepare('INSERT INTO events (request, events) VALUES (?, ?)'),
     putRequest: file.prepare('INSERT OR REPLACE INTO requests VALUES (?, ?, ?, ?, ?)'),
     newest: file.prepare('SELECT summary FROM requests ORDER BY at_ms DESC, change DESC LIMIT ?'),
     changed: file.prepare('SELECT summary FROM requests WHERE change > ? ORDER BY change LIMIT ?'),
     byId: file.prepare('SELECT summary FROM requests WHERE id >= ? AND id < ? LIMIT 2'),
-    events: file.prepare('SELECT since_ms, event FROM events WHERE request = ? ORDER BY number'),
+    events: file.prepare('SELECT events FROM events WHERE request = ? ORDER BY number'),
     leftOpen: file.prepare('SELECT summary FROM requests WHERE outcome IS NULL'),
     deleteEvents: file.prepare('DELETE FROM events WHERE request IN (SELECT id FROM requests WHERE at_ms < ?)'),
     deleteRequests: file.prepare('DELETE FROM requests WHERE at_ms < ?'),

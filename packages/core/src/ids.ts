@@ -58,5 +58,9 @@ export function shortNode(node: NodeId): string {
 }
 
 export function hexFrom(value: Uint8Array): string {
-  return Array.from(value, byte => byte.toString(16).padStart(2, '0')).join('');
+  let text = '';
+  for (const byte of value) text += hexDigits[byte];
+  return text;
 }
+
+const hexDigits = Array.from({length: 256}, (_, byte) => byte.toString(16).padStart(2, '0'));

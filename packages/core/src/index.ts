@@ -60,7 +60,7 @@ export {candidatesFor, isNamed} from './candidates.ts';
 export type {Candidate, Exclusion, Question, Reach, SelfFacts} from './candidates.ts';
 export {compactFacts, decide} from './decide.ts';
 export type {DecisionFacts} from './decide.ts';
-export type {Arrival, Journal, JournaledRequest, JournalQuery, Outcome} from './journal-port.ts';
+export type {Arrival, Journal, JournaledEvent, JournaledRequest, JournalQuery, Outcome} from './journal-port.ts';
 export type {RequestEvent, RequestSummary, Usage} from './journal-port.ts';
 export {readUsage} from './read-usage.ts';
 export {outcomeOf, reasonOf, summarize} from './summarize.ts';

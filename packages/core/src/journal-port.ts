@@ -111,8 +111,13 @@ export interface RequestSummary {
 
 export interface JournaledRequest {
   readonly summary: RequestSummary;
-  /** With the milliseconds since the request came. */
-  readonly events: readonly {readonly sinceMs: number; readonly event: RequestEvent}[];
+  readonly events: readonly JournaledEvent[];
+}
+
+/** With the milliseconds since the request came. */
+export interface JournaledEvent {
+  readonly sinceMs: number;
+  readonly event: RequestEvent;
 }
 
 /** Which requests to list; newest first unless `after` is given. */
