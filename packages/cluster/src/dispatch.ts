@@ -210,6 +210,7 @@ class Search {
       policy,
       deadlineMs: undefined,
       bodyBytes: body.length,
+      body,
       contentType,
       waitEstimateMs: expectedWaitMs(node),
       force,

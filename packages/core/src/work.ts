@@ -67,6 +67,8 @@ export interface WorkRequest {
   /** Milliseconds that are left for the whole request; undefined when the client set no limit. */
   readonly deadlineMs: number | undefined;
   readonly bodyBytes: number;
+  /** What will be run, for a worker that is far away: a short one travels with the offer and saves a round trip. */
+  readonly body?: Uint8Array | undefined;
   /** Of the body; JSON unless given. */
   readonly contentType?: string | undefined;
   /** How long the asking node thinks it will wait for a slot. */

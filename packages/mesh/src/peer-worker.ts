@@ -13,6 +13,9 @@ const openMsMax = 1500;
 /** A worker answers from its own state at once; this leaves room for a busy machine and a slow radio link. */
 const answerMsMax = 5000;
 
+/** A longer body is only sent to a node that has accepted it. The asked node keeps this much while it decides. */
+const earlyBytesMax = 32 * 1024;
+
 /** Opens a lease stream to one peer, or throws when there is no admitted connection. */
 export type OpenStream = (signal: AbortSignal) => Promise<Stream>;
 
@@ -50,15 +53,45 @@ async function offerOn(stream: Stream, offering: Offering): Promise<Lease | Busy
   using limit = timeLimit(clock, answerMsMax, 'the answer to an offer', signal);
   try {
     duplex.writeFrame(encodeOffer({...request, hop: request.hop + 1}));
+    const {body} = request;
+    const early = body !== undefined && body.length <= earlyBytesMax ? send(duplex, request, body) : undefined;
+    early?.catch(ignoreError); // whoever runs the lease is told
     const answer = decodeOfferAnswer(await duplex.readFrame(offerBytesMax, limit.signal));
     duplex.startBytes();
-    if (answer.kind === 'accepted') return new PeerLease(duplex, answer, node, request);
-    duplex.resume().end();
+    if (answer.kind === 'accepted') return new PeerLease(duplex, answer, {node, request, early});
+    if (early) duplex.destroy();
+    else duplex.resume().end();
     return answer;
   } catch (error) {
     duplex.destroy();
     throw error;
   }
+}
+
+/** One HTTP exchange over the stream, up to the head of its answer. */
+function send(duplex: StreamDuplex, {endpoint, contentType}: WorkRequest, body: Uint8Array): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const outgoing = httpRequest({
+      method: 'POST',
+      path: endpoint,
+      createConnection: () => duplex,
+      headers: {
+        host: 'hearsay', // HTTP demands one; the stream itself says who is meant
+        connection: 'close',
+        'content-type': contentType ?? 'application/json',
+        'content-length': body.length,
+      },
+    });
+    outgoing.on('error', reject);
+    outgoing.on('response', resolve);
+    outgoing.end(body);
+  });
+}
+
+interface Sent {
+  readonly node: NodeId;
+  readonly request: WorkRequest;
+  readonly early: Promise<IncomingMessage> | undefined;
 }
 
 /** A slot on another node, for as long as the stream lives. */
@@ -69,14 +102,17 @@ class PeerLease implements Lease {
   readonly #duplex: StreamDuplex;
   readonly #node: NodeId;
   readonly #request: WorkRequest;
+  /** The answer to a body that went with the offer. */
+  readonly #early: Promise<IncomingMessage> | undefined;
   #whole = false;
 
-  constructor(duplex: StreamDuplex, accepted: Accepted, node: NodeId, request: WorkRequest) {
+  constructor(duplex: StreamDuplex, accepted: Accepted, {node, request, early}: Sent) {
     this.digest = accepted.digest;
     this.record = accepted.record;
     this.#duplex = duplex;
     this.#node = node;
     this.#request = request;
+    this.#early = early;
   }
 
   async run(body: Uint8Array, signal: AbortSignal): Promise<WorkResponse> {
@@ -89,7 +125,7 @@ class PeerLease implements Lease {
     const abort = (): void => void duplex.destroy(cancelled(signal));
     signal.addEventListener('abort', abort, {once: true});
     duplex.once('close', () => signal.removeEventListener('abort', abort));
-    const response = await this.#send(body).catch(cause => {
+    const response = await (this.#early ?? send(duplex, this.#request, body)).catch(cause => {
       duplex.destroy();
       throw signal.aborted ? cancelled(signal) : peerFailed(this.#node, 'went away before it answered', cause);
     });
@@ -106,25 +142,6 @@ class PeerLease implements Lease {
       }),
       record: () => record,
     };
-  }
-
-  #send(body: Uint8Array): Promise<IncomingMessage> {
-    return new Promise((resolve, reject) => {
-      const outgoing = httpRequest({
-        method: 'POST',
-        path: this.#request.endpoint,
-        createConnection: () => this.#duplex,
-        headers: {
-          host: 'hearsay', // HTTP demands one; the stream itself says who is meant
-          connection: 'close',
-          'content-type': this.#request.contentType ?? 'application/json',
-          'content-length': body.length,
-        },
-      });
-      outgoing.on('error', reject);
-      outgoing.on('response', resolve);
-      outgoing.end(body);
-    });
   }
 
   async *#readBody(
