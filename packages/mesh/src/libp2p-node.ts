@@ -1,4 +1,3 @@
-import {noise} from '@chainsafe/libp2p-noise';
 import type {GossipSub, GossipSubComponents} from '@libp2p/gossipsub';
 import {circuitRelayServer, circuitRelayTransport} from '@libp2p/circuit-relay-v2';
 import {identify, identifyPush} from '@libp2p/identify';
@@ -13,6 +12,7 @@ import {createLibp2p} from 'libp2p';
 import {Fault} from '@hearsay/core';
 import type {Clock} from '@hearsay/core';
 import {hostPortOf, withoutLoopback} from './addresses.ts';
+import {encrypter} from './encrypter.ts';
 import {findPort} from './listen.ts';
 import {multiplexer} from './multiplexer.ts';
 
@@ -96,7 +96,7 @@ async function start(
     nodeInfo: {name: 'hearsay', userAgent: 'hearsay'},
     addresses: {listen: [...listen], appendAnnounce: [...announce], announceFilter: withoutLoopback},
     transports: [tcp(), circuitRelayTransport()],
-    connectionEncrypters: [noise()],
+    connectionEncrypters: [encrypter()],
     streamMuxers: [
       multiplexer(
         {
