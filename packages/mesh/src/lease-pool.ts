@@ -2,7 +2,10 @@ import type {Connection, Stream} from '@libp2p/interface';
 import type {Clock, Log, NodeId} from '@hearsay/core';
 
 /** Streams kept open for each peer: a handful of requests can start at once without waiting for one to be opened. */
-const sparesMax = 4;
+const sparesMax = 6;
+
+/** Only then are they filled up, all that are missing together: what agrees on their protocol shares its packets. */
+const sparesLow = 3;
 
 /** Opening a spare must not compete with the request that has just taken one. */
 const refillMs = 20;
@@ -71,19 +74,23 @@ export class LeasePool implements Disposable {
   }
 
   async #fill(peer: NodeId): Promise<void> {
+    const connection = this.#parts.connection(peer);
+    if (connection === undefined) return;
+    const {length} = this.#usable(peer, connection);
+    if (length > sparesLow) return;
     this.#opening.add(peer);
+    await Promise.all(Array.from({length: sparesMax - length}, async () => this.#openSpare(peer, connection)));
+    this.#opening.delete(peer);
+  }
+
+  async #openSpare(peer: NodeId, connection: Connection): Promise<void> {
     try {
-      for (;;) {
-        const connection = this.#parts.connection(peer);
-        if (connection === undefined || this.#usable(peer, connection).length >= sparesMax) return;
-        const stream = await this.#parts.open(connection);
-        this.#usable(peer, connection).push({connection, stream, openedAtMs: this.#parts.clock.monotonicMs()});
-      }
+      const stream = await this.#parts.open(connection);
+      if (this.#parts.connection(peer) !== connection) return stream.abort(new Error('the connection was replaced'));
+      this.#usable(peer, connection).push({connection, stream, openedAtMs: this.#parts.clock.monotonicMs()});
     } catch (error) {
       // The next request opens its own, and reports what is wrong.
       this.#parts.log('debug', 'could not open a lease stream in advance', {peer, error: String(error)});
-    } finally {
-      this.#opening.delete(peer);
     }
   }
 
