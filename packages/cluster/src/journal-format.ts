@@ -9,8 +9,11 @@ import type {JournaledEvent, RequestSummary} from '@hearsay/core';
  * writes the file, and only its owner can read it.
  */
 
-/** Shorter ones are kept as they are: to make them smaller takes longer than to write them. */
-const deflatedBytesMin = 4096;
+/**
+ * Shorter ones are kept as they are: to make them smaller takes longer than to write them. What a request of a mesh of
+ * five nodes leaves is below this.
+ */
+const deflatedBytesMin = 16 * 1024;
 
 /** What happened to one request in a while. */
 export function packEvents(events: readonly JournaledEvent[]): Uint8Array {
