@@ -1,5 +1,5 @@
 import {asFault, describeError, Fault, firstByteBudgetMs, reasonOf} from '@hearsay/core';
-import type {Busy, ClientRequest, Clock, Digest, Lease, NodeId, Ranked, Refusal, Worker} from '@hearsay/core';
+import type {Busy, ClientRequest, Clock, Decision, Digest, Lease, NodeId, Ranked, Refusal, Worker} from '@hearsay/core';
 import type {PatienceLimits, RequestEvent, WorkRequest, WorkResponse} from '@hearsay/core';
 import {unlessStalled, watchFirstByte} from './first-byte-watch.ts';
 import {giveUp} from './give-up.ts';
@@ -28,8 +28,8 @@ export interface Answered {
 
 /** What a request needs of its node while it looks for a slot. */
 export interface DispatchDeps extends WaitLimits {
-  /** Every node, best first; those that have answered are excluded. A mere look around is no decision to be noted. */
-  readonly rank: (digests: readonly Digest[], answered: Answered, isNoted?: 'unnoted') => readonly Ranked[];
+  /** Whom to ask; those that have answered are excluded. A mere look around is no decision to be noted. */
+  readonly rank: (digests: readonly Digest[], answered: Answered, isNoted?: 'unnoted') => Decision;
   readonly worker: (node: NodeId) => Worker;
   /** Tells the worker what its engine will have read; undefined when nobody has counted. */
   readonly prefix?: readonly number[] | undefined;
@@ -115,11 +115,11 @@ class Search {
     for (;;) {
       this.#signal.throwIfAborted();
       const answered = {tried: new Set(this.#tried.keys()), busy: new Set(this.#busy.keys())};
-      const ranked = this.#deps.rank(this.#digests, answered);
-      const best = this.#tooShort ? ranked.find(hasMoreContextThan(this.#tooShort)) : ranked[0];
+      const decision = this.#deps.rank(this.#digests, answered);
+      const best = this.#tooShort ? decision.ranked.find(hasMoreContextThan(this.#tooShort)) : decision.best;
       const free = best?.place === undefined || this.#busy.size >= busyOffersMax ? undefined : best;
       const node = free ?? this.#shortestWait();
-      if (!node || this.#attempt >= attemptsMax) throw this.#giveUp(ranked);
+      if (!node || this.#attempt >= attemptsMax) throw this.#giveUp(decision.ranked);
       const waitMs = free?.waitMs ?? this.#busy.get(node.node)?.retryAfterMs;
       limitWait(waitMs, this.#deps.waitMsMax);
       const lease = await this.#offer(node, free === undefined);
@@ -261,7 +261,7 @@ class Search {
   /** Who would be asked if this node were out. */
   #others({node}: Ranked): readonly Ranked[] {
     const answered = {tried: new Set([...this.#tried.keys(), node]), busy: new Set<NodeId>()};
-    return this.#deps.rank(this.#digests, answered, 'unnoted').filter(({place}) => place !== undefined);
+    return this.#deps.rank(this.#digests, answered, 'unnoted').ranked.filter(({place}) => place !== undefined);
   }
 
   #note(node: Ranked, fault: Fault): void {

@@ -60,14 +60,14 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
   const {clock, journal, log, random} = deps;
   const startedAtMs = clock.monotonicMs();
   let inFlight = 0;
-  let catalogue: {version: number; inventory: Uint8Array; models: readonly HeldModel[]} | undefined;
+  let catalogue: {holdings: number; inventory: Uint8Array; models: readonly HeldModel[]} | undefined;
 
   /** Every name there is, put together anew only when something of it has changed: each request asks for it. */
   function known(): readonly HeldModel[] {
-    const version = keeper.version();
+    const holdings = keeper.holdings();
     const inventory = announcer.inventory();
-    if (catalogue?.version !== version || catalogue.inventory !== inventory) {
-      catalogue = {version, inventory, models: heldModels(reportModels(entry, true))};
+    if (catalogue?.holdings !== holdings || catalogue.inventory !== inventory) {
+      catalogue = {holdings, inventory, models: heldModels(reportModels(entry, true))};
     }
     return catalogue.models;
   }
@@ -138,7 +138,7 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
   ): readonly Ranked[] {
     const id = newRequestId(random);
     const choice = chooseNode({id, caller: undefined, ...wanted}, config, choosing, () => undefined);
-    return choice.rank(digests, {tried: new Set(), busy: new Set()});
+    return choice.rank(digests, {tried: new Set(), busy: new Set()}).ranked;
   }
 
   async function run(request: ClientRequest, signal: AbortSignal): Promise<Answer> {

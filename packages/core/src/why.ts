@@ -72,7 +72,7 @@ function replayDecision(
 ): ReplayedDecision {
   const recorded = firstName(ranked);
   try {
-    const again = decide(facts);
+    const again = decide(facts).ranked;
     const differences = differencesIn(ranked, again);
     return {sinceMs, agrees: differences.length === 0, recorded, again: firstName(again), differences};
   } catch (error) {
