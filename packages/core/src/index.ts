@@ -72,6 +72,8 @@ export {firstByteBudgetMs} from './first-byte-budget.ts';
 export type {PatienceLimits} from './first-byte-budget.ts';
 export {isNews, learn, learnedNames, nothingLearned} from './learned.ts';
 export type {LearnedFacts, LearnedName} from './learned.ts';
+export {guessHardware} from './guess-hardware.ts';
+export type {MachineFacts, ProcessorFacts} from './guess-hardware.ts';
 export {rank, toEntry, weigh} from './rank.ts';
 export type {Decision, Ranked} from './rank.ts';
 export {editDistance, resolveModel, toNamedModel, withoutDemo} from './resolve-model.ts';
