@@ -19,7 +19,7 @@ export function requestTable(requests: readonly SummaryRow[], nowMs: number, wit
       {title: 'FIRST', cell: row => milliseconds(row.firstByteMs)},
       {title: 'TOTAL', cell: row => milliseconds(row.totalMs)},
       {title: 'TOKENS', cell: tokens},
-      {title: 'ENDED', cell: row => row.outcome ?? 'running'},
+      {title: 'ENDED', cell: row => row.outcome ?? (row.position === undefined ? 'running' : waiting(row))},
       {title: 'REASON', cell: row => row.message ?? ''},
     ],
     withHeader,
@@ -110,6 +110,10 @@ function tell(event: EventRow, names: Map<number, string>): readonly string[] {
       return [
         `asked ${event.nodeName}${event.force ? ' to queue it: nobody has a shorter wait' : ''}` +
           (event.estimateMs > 0 ? ` (expected wait ${milliseconds(event.estimateMs)})` : ''),
+      ];
+    case 'queued':
+      return [
+        `all are busy: it waits as number ${event.position} of this node's clients in turn, ${later(event.waitMs)}`,
       ];
     case 'accepted':
       return [`${who(event.attempt)} took it`];
@@ -247,6 +251,10 @@ function milliseconds(ms: number | undefined): string {
   return ms < 60_000
     ? `${(ms / 1000).toFixed(1)} s`
     : `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
+}
+
+function waiting({position = 1, estimateMs}: SummaryRow): string {
+  return `waiting, number ${position}, about ${milliseconds(estimateMs)}`;
 }
 
 function tokens({usage}: SummaryRow): string {

@@ -22,9 +22,11 @@ import type {ChooserConfig, ChooserDeps, Wanted as Choosing} from './choose-node
 import {dispatch} from './dispatch.ts';
 import type {Started} from './dispatch.ts';
 import {startWithFallback} from './hosted-fallback.ts';
+import {FairQueue, queueLimits} from './fair-queue.ts';
 import type {ClusterDeps} from './join-cluster.ts';
 import type {OperatorKeeper} from './keep-operator.ts';
 import {reportModels, reportModelsAway} from './reports.ts';
+import {lineFor} from './request-line.ts';
 import type {ViewKeeper} from './view-keeper.ts';
 import {withParameters} from './with-parameters.ts';
 
@@ -48,7 +50,7 @@ export interface EntryDeps {
 }
 
 /** What this node does for its own clients: from a name to a node that runs it. */
-export interface Entry extends Pick<Cluster, 'dispatch' | 'route' | 'inFlight'> {
+export interface Entry extends Pick<Cluster, 'dispatch' | 'route' | 'inFlight' | 'waiting'> {
   /** What is meant by a name at this node. Throws MODEL_NOT_FOUND and says what is close. */
   readonly find: (asked: string, signal: AbortSignal) => Promise<Plan>;
   /** Every node, the best for any request for one of these first. */
@@ -59,6 +61,7 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
   const {announcer, choosing, hosted, keeper, operator, deps} = entry;
   const {clock, journal, log, random} = deps;
   const startedAtMs = clock.monotonicMs();
+  const queue = new FairQueue(queueLimits, clock);
   let inFlight = 0;
   let catalogue: {holdings: number; inventory: Uint8Array; models: readonly HeldModel[]} | undefined;
 
@@ -161,7 +164,8 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
     const choice = chooseNode({...planned, promptBytes: planned.body.length}, config, choosing, note);
     const local = async (waitMsMax: number | undefined): Promise<Started> => {
       if (missing) throw missing;
-      const found = await dispatch(planned, options, {...choice, waitMsMax, attemptsBefore}, signal);
+      const line = lineFor(planned, plan.digests, queue);
+      const found = await dispatch(planned, options, {...choice, line, waitMsMax, attemptsBefore}, signal);
       choice.started(found);
       return found;
     };
@@ -195,6 +199,7 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
       }
     },
     inFlight: () => inFlight,
+    waiting: request => queue.placeOf(request),
     find: async (model, signal) => settledPlan({model, needs: [], wish: undefined, caller: undefined}, signal),
     rank: digests => choose({needs: [], policy: automatic, promptBytes: 0}, digests),
     route({model: asked, needs, policy, promptBytes}) {
