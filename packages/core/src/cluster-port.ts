@@ -164,6 +164,8 @@ export type ControlCommand = {readonly model: string; readonly node: string | un
       readonly context: number | undefined;
       readonly slots: number | undefined;
       readonly keep: boolean;
+      /** On so many nodes, the best ones; absent: on one. */
+      readonly copies?: number | undefined;
     }
   | {readonly kind: 'stop'}
   | {readonly kind: 'show'}
