@@ -27,8 +27,8 @@ export interface ChooserConfig extends PatienceLimits {
   /** `use`: runs nothing for others; `serve`: asks nobody. Default: both. */
   readonly role?: MeshRole;
   readonly spread: Spread;
-  /** All nodes of a mesh hash prompts with the same key, others with another. */
-  readonly affinityKey: string;
+  /** All nodes of a mesh hash prompts with the same key, others with another; it may change as nodes join or leave. */
+  readonly affinityKey: () => string;
 }
 
 export interface ChooserDeps {
@@ -64,7 +64,7 @@ export function chooseNode(
   const allowedNodes = caller?.rights.nodes;
   // Alone there is nothing to choose, so nothing is hashed.
   const isAlone = keeper.view().nodes.size === 0 || config.spread === 'off';
-  const chain = isAlone || !hints ? undefined : prefixChain(config.affinityKey, hints.conversation);
+  const chain = isAlone || !hints ? undefined : prefixChain(config.affinityKey(), hints.conversation);
   const asked: Asked = {
     request: request.id,
     spread: config.spread,

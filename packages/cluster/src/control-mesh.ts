@@ -34,7 +34,7 @@ function holdersOf({model, node}: ControlCommand, nodes: readonly Ranked[]): rea
   throw new Fault('NO_CANDIDATE', `${who} ${model}; see: hearsay models`);
 }
 
-/** Every node that has the model; to load it the best of them, or as many of the best as copies are wanted; to read a log where it is loaded, best here. */
+/** Every node that has the model; to load it as many of the best as wanted; to read a log one where it is loaded. */
 function chosen(command: ControlCommand, holders: readonly Ranked[]): readonly Ranked[] {
   const {node, model} = command;
   switch (command.kind) {

@@ -168,11 +168,8 @@ class Search {
   /** True when it has waited for its turn, so that all must be looked at anew. */
   async #waitsForTurn(free: Ranked | undefined, decision: Decision): Promise<boolean> {
     const {line} = this.#deps;
-    if (line === undefined) return false;
-    if (this.#turn !== undefined) {
-      this.#turn.allow(slotsOf(decision.ranked));
-      return false;
-    }
+    this.#turn?.allow(slotsOf(decision.ranked));
+    if (line === undefined || this.#turn !== undefined) return false;
     if (free !== undefined && !expectsLine(free) && !line.isCrowded()) return false;
     let hasWaited = false;
     const at = {capacity: slotsOf(decision.ranked), holdMs: holdMsOf(decision.ranked[0])};
