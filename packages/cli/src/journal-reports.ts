@@ -73,6 +73,7 @@ export interface RouteAnswer {
   readonly policyFrom: string;
   readonly promptBytes: number;
   readonly ranked: readonly RankedRow[];
+  readonly hosted: readonly {readonly name: string; readonly waitMsMax: number}[];
 }
 
 const usage: z.ZodType<Usage> = z.object({
@@ -177,6 +178,7 @@ export const routeSchema: z.ZodType<RouteAnswer> = z.object({
   policyFrom: z.string(),
   promptBytes: z.number(),
   ranked: z.array(ranked),
+  hosted: z.array(z.object({name: z.string(), waitMsMax: z.number()})),
 });
 
 /** JSON has no undefined: a missing field means the same. */

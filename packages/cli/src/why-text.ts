@@ -38,16 +38,32 @@ export function whyText({summary, steps, replay}: WhyAnswer): string {
 }
 
 /** `hearsay route`. */
-export function routeText({asked, model, policy, policyFrom, ranked}: RouteAnswer): string {
-  const [best] = ranked;
+export function routeText({asked, model, policy, policyFrom, ranked, hosted}: RouteAnswer): string {
+  const best = ranked[0]?.place === 0 ? ranked[0] : undefined;
   const called = asked === '' || asked === model ? model : `${asked} (${model})`;
+  const leaving = hosted.filter(({waitMsMax}) => best === undefined || best.waitMs > waitMsMax);
   const verdict =
-    best?.place === 0
-      ? `A request for ${called} would go to ${nameOf(best)}: ${best.reason}.`
-      : `A request for ${called} could run nowhere now.`;
-  return [verdict, `Policy: ${policy} ${sourceWords(policyFrom)}.`, '', ...ranked.map(standing)]
+    leaving.length > 0
+      ? `A request for ${called} would leave the mesh for ${namesOf(leaving)}: ${whyLeaving(best)}.`
+      : best === undefined
+        ? `A request for ${called} could run nowhere now.`
+        : `A request for ${called} would go to ${nameOf(best)}: ${best.reason}.`;
+  const limits = hosted.map(({name, waitMsMax}) => `${name} above ${milliseconds(waitMsMax)}`);
+  const fallback =
+    leaving.length > 0 || hosted.length === 0
+      ? []
+      : [`It would leave the mesh if no node could run it, or for a long wait: ${limits.join(', ')}.`];
+  return [verdict, ...fallback, `Policy: ${policy} ${sourceWords(policyFrom)}.`, '', ...ranked.map(standing)]
     .map(line => `${printable(line).trimEnd()}\n`)
     .join('');
+}
+
+function namesOf(services: RouteAnswer['hosted']): string {
+  return services.map(({name}) => name).join(' or ');
+}
+
+function whyLeaving(best: RankedRow | undefined): string {
+  return best === undefined ? 'no node could run it now' : `the wait for a node is ${milliseconds(best.waitMs)}`;
 }
 
 /** `hearsay replay`. */

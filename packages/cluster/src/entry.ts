@@ -3,6 +3,7 @@ import {
   describeError,
   Fault,
   hostedChoices,
+  hostedName,
   isOutOfNodes,
   formatPolicy,
   newRequestId,
@@ -202,13 +203,16 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
     waiting: request => queue.placeOf(request),
     find: async (model, signal) => settledPlan({model, needs: [], wish: undefined, caller: undefined}, signal),
     rank: digests => choose({needs: [], policy: automatic, promptBytes: 0}, digests),
-    route({model: asked, needs, policy, promptBytes}) {
-      const wish: PolicyWish | undefined = policy && {from: 'header', policy};
-      const plan = planFor({model: asked, needs, wish, caller: undefined});
-      if (plan.kind !== 'plan') throw notFound(asked, plan);
-      const {digests, name: model, policyFrom} = plan;
-      const ranked = choose({needs: plan.needs, policy: plan.policy, promptBytes}, digests);
-      return {asked, model, digests, policy: formatPolicy(plan.policy), policyFrom, promptBytes, ranked};
+    route({model: asked, needs, policy: wished, promptBytes}) {
+      const wish: PolicyWish | undefined = wished && {from: 'header', policy: wished};
+      const asking: Wanted = {model: asked, needs, wish, caller: undefined};
+      const found = planFor(asking);
+      const plan = found.kind === 'plan' ? found : planAbroad(asking, notFound(asked, found)).plan;
+      const {digests, name: model, policy, policyFrom} = plan;
+      const ranked = choose({needs: plan.needs, policy, promptBytes}, digests);
+      const choices = hostedChoices(hosted, {names: namesOf(plan, asking), policy, caller: undefined});
+      const services = choices.map(({service: {name, waitMsMax}}) => ({name: hostedName(name), waitMsMax}));
+      return {asked, model, digests, policy: formatPolicy(policy), policyFrom, promptBytes, ranked, hosted: services};
     },
   };
 }
