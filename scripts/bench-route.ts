@@ -30,9 +30,13 @@ interface Goal {
   readonly words: string;
   readonly value: number;
   readonly atMost: number;
+  /** The same figure of something that does nothing: when it is over the goal too, only the machine was measured. */
+  readonly floor: number;
 }
 
 const goals: Goal[] = [];
+/** Two measurements of nothing but the machine differ by so much at their slowest hundredth. */
+const noiseFactor = 2;
 /** What machines guess of their own speed is off by so much (sigma of the logarithm), until they have measured it. */
 const guessError = 0.3;
 const others = ['random', 'roundRobin', 'leastOutstanding', 'points'] as const;
@@ -112,24 +116,35 @@ part('two fast nodes sleep for 5 min each: twenty nodes, 2 requests/s', [
 ]);
 
 if ('decision'.includes(only)) {
-  console.log('\n## one decision, from the view to the explained order');
+  console.log('\n## one decision, from the view to whom to ask and why');
   for (const [nodes, rounds, atMost] of [
     [10, 20_000, 50],
-    [100, 4000, 150],
-    [1000, 600, 500],
+    [100, 10_000, 150],
+    [1000, 5000, 500],
   ] as const) {
-    const {meanCpuMicros, p50Micros, p99Micros} = measureDecisions(nodes, rounds);
-    const cells = [`p50 ${p50Micros.toFixed(1)}`, `p99 ${p99Micros.toFixed(1)}`, `cpu ${meanCpuMicros.toFixed(1)}`];
-    console.log(`${String(nodes).padStart(5)} nodes, µs: ${cells.join(', ')}`);
-    goal(`decision p99 with ${nodes} nodes, µs`, p99Micros, atMost);
+    // Of five goes the one in which the machine itself was quietest; the decision has no say in that.
+    const goes = Array.from({length: 5}, () => measureDecisions(nodes, rounds / 5));
+    const [quietest] = goes.toSorted((a, b) => a.floor.p99 - b.floor.p99);
+    if (!quietest) throw new RangeError('nothing was measured');
+    const {decision, floor} = quietest;
+    const cells = [decision, floor].map(({p50, p99}) => `p50 ${p50.toFixed(1)}, p99 ${p99.toFixed(1)}`);
+    console.log(`${String(nodes).padStart(5)} nodes, µs: ${cells[0]}; a fixed loop of that length: ${cells[1]}`);
+    goal(`decision p50 with ${nodes} nodes, µs`, decision.p50, atMost);
+    goal(`decision p99 with ${nodes} nodes, µs`, decision.p99, atMost, floor.p99);
   }
 }
 
 console.log('\n## goals');
-for (const {words, value, atMost} of goals) {
-  console.log(`${value <= atMost ? 'met   ' : 'MISSED'} ${words}: ${value.toPrecision(3)} (at most ${atMost})`);
+for (const each of goals) {
+  console.log(`${verdict(each).padEnd(6)} ${each.words}: ${each.value.toPrecision(3)} (at most ${each.atMost})`);
 }
-process.exitCode = goals.every(({value, atMost}) => value <= atMost) ? 0 : 1;
+process.exitCode = goals.some(each => verdict(each) === 'MISSED') ? 1 : 0;
+
+/** `noisy`: nobody can tell on this machine now, and only because a loop that does nothing is over the goal as well. */
+function verdict({value, atMost, floor}: Goal): 'met' | 'MISSED' | 'noisy' {
+  if (value <= atMost) return 'met';
+  return floor > atMost && value <= noiseFactor * floor ? 'noisy' : 'MISSED';
+}
 
 function part(title: string, rows: readonly Row[], judge?: (results: ReadonlyMap<string, Means>) => void): void {
   if (!title.includes(only)) return;
@@ -164,8 +179,8 @@ function part(title: string, rows: readonly Row[], judge?: (results: ReadonlyMap
   judge?.(results);
 }
 
-function goal(words: string, value: number, atMost: number): void {
-  goals.push({words, value, atMost});
+function goal(words: string, value: number, atMost: number, floor = 0): void {
+  goals.push({words, value, atMost, floor});
 }
 
 function quantile(values: readonly number[], share: number): number {

@@ -107,5 +107,8 @@ test('the golden bytes on membership decode to what the document describes, and 
   for (const name of ['join', 'renew', 'revoke'])
     same(name, encodeMembersQuestion(decodeMembersQuestion(golden(name))));
   for (const name of ['welcome', 'no']) same(name, encodeMembersAnswer(decodeMembersAnswer(golden(name))));
+  const meshSecret = new Uint8Array(32).fill(7);
+  t.deepEqual(decodeMembersAnswer(golden('welcome-secret')), {...decodeMembersAnswer(golden('welcome')), meshSecret});
+  same('welcome-secret', encodeMembersAnswer(decodeMembersAnswer(golden('welcome-secret'))));
   same('member-exchange', encodeExchange(decodeExchange(golden('member-exchange'))));
 });

@@ -1,16 +1,21 @@
-import {automatic, candidatesFor, emptyView, rank} from '@hearsay/core';
+import {automatic, decide, emptyView} from '@hearsay/core';
 import type {KnownNode, NodeId, Reach} from '@hearsay/core';
 import {clusters} from './hardware.ts';
 import {digestOf, simNodeId} from './sim-facts.ts';
 import {SimNode} from './sim-node.ts';
 import {chance, Timeline} from './timeline.ts';
 
+/** In microseconds. */
+interface Times {
+  readonly p50: number;
+  readonly p99: number;
+}
+
 export interface DecisionTimes {
   readonly nodes: number;
-  readonly p50Micros: number;
-  readonly p99Micros: number;
-  /** Of the processor, so that it does not matter what else the machine does. */
-  readonly meanCpuMicros: number;
+  readonly decision: Times;
+  /** A fixed loop of about the same length in the same minute: what the machine alone adds. */
+  readonly floor: Times;
 }
 
 const ending = {finished: () => undefined, changed: () => undefined};
@@ -56,16 +61,36 @@ export function measureDecisions(count: number, rounds: number): DecisionTimes {
     nowMs: 100,
   };
   const asked = {request: '', spread: 'auto' as const, promptBytes: 8000, maxTokens: undefined};
-  const micros: number[] = [];
-  let before = process.cpuUsage();
+  const decisions: number[] = [];
+  const floor: number[] = [];
+  let turns = 1000;
   for (let round = 0; round < 2 * rounds; round += 1) {
-    if (round === rounds) before = process.cpuUsage();
     const startMs = performance.now();
-    rank(candidatesFor(question, self, view, reach), {...asked, request: String(round)});
-    if (round >= rounds) micros.push(1000 * (performance.now() - startMs)); // the first half warms up the compiler
+    decide({asked: {...asked, request: String(round)}, question, self, nodes: view.nodes, reach});
+    const decidedMs = performance.now();
+    spin(turns);
+    const spunMs = performance.now();
+    if (round < rounds) {
+      // The first half warms up the compiler and finds how many turns take as long as a decision.
+      const isShorter = spunMs - decidedMs < decidedMs - startMs;
+      turns += isShorter ? Math.ceil(turns / 50) : -Math.floor(turns / 50);
+      continue;
+    }
+    decisions.push(1000 * (decidedMs - startMs));
+    floor.push(1000 * (spunMs - decidedMs));
   }
+  return {nodes: count, decision: timesOf(decisions), floor: timesOf(floor)};
+}
+
+function timesOf(micros: readonly number[]): Times {
   const sorted = micros.toSorted((a, b) => a - b);
   const at = (share: number): number => sorted[Math.floor(share * sorted.length)] ?? 0;
-  const {user, system} = process.cpuUsage(before);
-  return {meanCpuMicros: (user + system) / rounds, nodes: count, p50Micros: at(0.5), p99Micros: at(0.99)};
+  return {p50: at(0.5), p99: at(0.99)};
+}
+
+/** Nothing but arithmetic: no memory, so that only the machine can make it take longer. */
+function spin(turns: number): number {
+  let hash = 1;
+  for (let turn = 0; turn < turns; turn += 1) hash = Math.imul(hash ^ turn, 0x01000193);
+  return hash;
 }

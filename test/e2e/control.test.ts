@@ -166,3 +166,19 @@ test.serial('a node that takes no wishes from others is neither loaded nor stopp
   t.is(llama(two).length, 0);
   t.is((await two.cli('load', deep)).code, 0, 'its own owner still can');
 });
+
+test.serial(
+  'load --copies puts a model on as many nodes, the best ones, and says how many fit when they are too many',
+  async t => {
+    const [one, two] = await pair(t, [`${count}.gguf`], [`${count}.gguf`, `${deep}.gguf`]);
+    const both = await one.cli('load', count, '--copies', '2');
+    t.is(both.code, 0, both.stderr);
+    t.regex(both.stderr, /is loaded on this node/u);
+    t.regex(both.stderr, /is loaded on two/u);
+    t.deepEqual([llama(one).length, llama(two).length], [1, 1]);
+    const many = await one.cli('load', deep, '--copies', '2');
+    t.is(many.code, 5, many.stderr);
+    t.regex(many.stderr, /one copy of tiny-deep-F16 can be loaded, not 2: on two/u);
+    t.is(llama(two).length, 1, 'nothing was begun');
+  },
+);

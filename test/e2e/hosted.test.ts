@@ -106,6 +106,7 @@ test.serial('S85: a model that nobody ever had may go to the service too, by the
   const known = await ask(entry.url, undefined, chat);
   t.deepEqual([known.status, known.headers.get('x-hearsay-node')], [200, 'acme (hosted)']);
   t.regex(await known.text(), new RegExp(`"content":"${counted(3)}"`, 'u'));
+  t.regex((await entry.cli('route', 'tiny-other')).stdout, /would leave the mesh for acme \(hosted\): no node could/u);
   const unmapped = await ask(entry.url, undefined, {model: 'qwen'});
   t.is(unmapped.status, 404);
   const before = server.calls.length;

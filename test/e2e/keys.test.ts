@@ -53,6 +53,15 @@ test.serial('S67, S69: a key opens what it was made for, and says which right is
   );
   t.regex((await two.cli('requests')).stdout, /here, for a peer/u);
 
+  const seen = async (path: string): Promise<string> =>
+    (await fetch(`${one.url}${path}`, {headers: {authorization: `Bearer ${secret}`}})).text();
+  for (const path of ['/v1/models', '/api/tags']) {
+    t.true((await seen(path)).includes('tiny-count-F16'), path);
+    t.false((await seen(path)).includes('tiny-other-Q4_0'), path);
+  }
+  t.regex(await seen('/v1/models/tiny-other-Q4_0'), /model_not_found/u);
+  t.true((await (await fetch(`${one.url}/v1/models`)).text()).includes('tiny-other-Q4_0'), 'without a key all of them');
+
   const refused: readonly (readonly [object, Readonly<Record<string, string>>, RegExp])[] = [
     [{model: 'tiny-other-Q4_0'}, {}, /lacks a right that this request needs: the model tiny-other-Q4_0/u],
     [{model: 'tiny-count-F16'}, {'x-hearsay-policy': 'pin=two'}, /lacks a right .*: the policy pin/u],

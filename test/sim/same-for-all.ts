@@ -4,7 +4,7 @@ export const sameForAll = {
   workloads: [],
   policy: undefined,
   spread: 'auto',
-  affinityKey: 'world',
+  affinityKey: () => 'world',
   experienceFile: undefined,
   contextMax: 8192,
   firstByteMsMin: 20_000,

@@ -120,6 +120,10 @@ export class SimEngines implements EngineHost {
     this.crash();
   }
 
+  hardware(): undefined {
+    return undefined;
+  }
+
   memory(): MemoryFacts {
     return {kind: 'ram', totalBytes: 16e9, freeBytes: 8e9};
   }

@@ -1,4 +1,4 @@
-import {automatic, newRequestId, rank} from '@hearsay/core';
+import {automatic, newRequestId, toEntry, weigh} from '@hearsay/core';
 import type {ClientRequest, NodeId, Worker} from '@hearsay/core';
 import {dispatch} from '../../packages/cluster/src/dispatch.ts';
 import type {AcceptedModels, DispatchDeps, Started} from '../../packages/cluster/src/dispatch.ts';
@@ -22,14 +22,16 @@ export function depsFor(...workers: readonly Worker[]): DispatchDeps & {readonly
   return {
     failures,
     rank: (_digests, {tried, busy: busyNodes}) =>
-      rank(
-        workers.map(({node: id}, index) =>
-          candidate(id.slice(-1), {
-            roomBytes: 1e9 - index,
-            ...(tried.has(id) ? {exclusion: 'tried'} : {}),
-            ...(busyNodes.has(id) ? {exclusion: 'busy'} : {}),
-          }),
-        ),
+      weigh(
+        workers
+          .map(({node: id}, index) =>
+            candidate(id.slice(-1), {
+              roomBytes: 1e9 - index,
+              ...(tried.has(id) ? {exclusion: 'tried'} : {}),
+              ...(busyNodes.has(id) ? {exclusion: 'busy'} : {}),
+            }),
+          )
+          .map(toEntry),
         asked({request: 'r'}),
       ),
     worker(id) {

@@ -29,6 +29,7 @@ export function scriptedCluster(script: Script, models: readonly ModelReport[] =
     engines: (): readonly EngineReport[] => [],
     nodes: (): readonly NodeReport[] => [],
     inFlight: () => 0,
+    waiting: () => undefined,
     stop: async model => {
       stopped.push(model);
       return models.some(({name}) => name === model);

@@ -19,17 +19,25 @@ export interface LoadFlags {
   readonly context: number | undefined;
   readonly slots: number | undefined;
   readonly keep: boolean;
+  /** On so many nodes; undefined: on one. */
+  readonly copies: number | undefined;
 }
 
 /** Between two looks at a load, and at a log that is followed. */
 const lookMs = 400;
 
-/** Waits until the model is loaded. Says where, since the mesh chose. */
+/** Waits until the model is loaded, on each node that was chosen for it. Says where, since the mesh chose. */
 export async function loadModel(target: Target, flags: LoadFlags, query: Query, clock: Clock): Promise<void> {
+  const {report} = await query.client.post('/hearsay/v1/load', {...target, ...flags}, engineOutcomesSchema);
+  if (report.nodes.length === 0) {
+    throw new Fault('NO_CANDIDATE', `no node could be asked to load ${target.model}`);
+  }
+  const ends = await Promise.allSettled(report.nodes.map(async outcome => untilLoaded(outcome, target, query, clock)));
+  for (const end of ends) if (end.status === 'rejected') throw end.reason;
+}
+
+async function untilLoaded(outcome: EngineOutcome, target: Target, query: Query, clock: Clock): Promise<void> {
   const {client, terminal} = query;
-  const {report} = await client.post('/hearsay/v1/load', {...target, ...flags}, engineOutcomesSchema);
-  const [outcome] = report.nodes;
-  if (outcome === undefined) throw new Fault('NO_CANDIDATE', `no node could be asked to load ${target.model}`);
   if (outcome.refused !== undefined) throw refused(outcome, outcome.refused);
   const path = queryPath('show', {model: target.model, node: outcome.id});
   for (let shown = ''; ; await clock.sleep(lookMs)) {

@@ -9,6 +9,7 @@ const loadFlags = targetFlags.extend({
   context: z.number().optional(),
   slots: z.number().optional(),
   keep: z.boolean().default(false),
+  copies: z.number().optional(),
 });
 const logFlags = targetFlags.extend({follow: z.boolean().default(false)});
 
@@ -26,12 +27,13 @@ export function addControl(program: Command, host: () => Option, queryFor: Query
     .addOption(node())
     .option('--context <tokens>', 'context of one slot (default: as that node has set)', positiveInteger)
     .option('--slots <count>', 'requests at the same time (default: as that node has set)', positiveInteger)
+    .option('--copies <count>', 'on so many nodes, the best ones (default: 1)', positiveInteger)
     .option('--keep', 'keep it loaded until it is stopped')
     .addOption(host());
   load.action(async (model: string) => {
-    const {node: where, context, slots, keep} = loadFlags.parse(load.opts());
+    const {node: where, context, slots, keep, copies} = loadFlags.parse(load.opts());
     const {loadModel} = await commands();
-    await loadModel({model, node: where}, {context, slots, keep}, await queryFor(load), systemClock);
+    await loadModel({model, node: where}, {context, slots, keep, copies}, await queryFor(load), systemClock);
   });
 
   const stop = program

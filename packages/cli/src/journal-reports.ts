@@ -51,6 +51,7 @@ export type EventRow =
       readonly force: boolean;
       readonly estimateMs: number;
     }
+  | {readonly kind: 'queued'; readonly position: number; readonly waitMs: number}
   | {readonly kind: 'accepted'; readonly attempt: number}
   | {readonly kind: 'busy'; readonly attempt: number; readonly reason: string; readonly retryAfterMs: number}
   | {readonly kind: 'refused' | 'broke'; readonly attempt: number; readonly message: string}
@@ -72,6 +73,7 @@ export interface RouteAnswer {
   readonly policyFrom: string;
   readonly promptBytes: number;
   readonly ranked: readonly RankedRow[];
+  readonly hosted: readonly {readonly name: string; readonly waitMsMax: number}[];
 }
 
 const usage: z.ZodType<Usage> = z.object({
@@ -105,6 +107,7 @@ const summary: z.ZodType<SummaryRow> = z.object({
   status: absent(z.number()),
   attempts: z.number(),
   estimateMs: absent(z.number()),
+  position: absent(z.number()),
   firstByteMs: absent(z.number()),
   totalMs: absent(z.number()),
   usage: absent(usage),
@@ -144,6 +147,7 @@ const event: z.ZodType<EventRow> = z.discriminatedUnion('kind', [
   z.object({kind: z.literal('planned'), model: z.string(), policy: z.string(), policyFrom: z.string()}),
   z.object({kind: z.literal('decided'), ranked: z.array(ranked)}),
   z.object({kind: z.literal('offered'), attempt, nodeName: z.string(), force: z.boolean(), estimateMs: z.number()}),
+  z.object({kind: z.literal('queued'), position: z.number(), waitMs: z.number()}),
   z.object({kind: z.literal('accepted'), attempt}),
   z.object({kind: z.literal('busy'), attempt, reason: z.string(), retryAfterMs: z.number()}),
   z.object({kind: z.enum(['refused', 'broke']), attempt, message: z.string()}),
@@ -174,6 +178,7 @@ export const routeSchema: z.ZodType<RouteAnswer> = z.object({
   policyFrom: z.string(),
   promptBytes: z.number(),
   ranked: z.array(ranked),
+  hosted: z.array(z.object({name: z.string(), waitMsMax: z.number()})),
 });
 
 /** JSON has no undefined: a missing field means the same. */

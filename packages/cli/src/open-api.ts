@@ -64,8 +64,13 @@ const operations: readonly Operation[] = [
   {
     method: 'post',
     path: 'load',
-    about: 'Loads a model, and with `keep` until somebody stops it.',
-    body: target.extend({context: count.optional(), slots: count.optional(), keep: z.boolean().optional()}),
+    about: 'Loads a model, on `copies` nodes, the best ones, and with `keep` until somebody stops it.',
+    body: target.extend({
+      context: count.optional(),
+      slots: count.optional(),
+      copies: count.optional(),
+      keep: z.boolean().optional(),
+    }),
     answer: engineOutcomesSchema,
   },
   {method: 'post', path: 'stop', about: 'Unloads a model.', body: target, answer: engineOutcomesSchema},

@@ -111,7 +111,7 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
         ...config.routing,
         contextMax: config.engine.contextMax,
         experienceFile: inData('experience.json'),
-        affinityKey: `hearsay sketch 1 ${config.mesh.name}`,
+        affinityKey: () => affinityKey(mesh, config.mesh.name),
         preload,
         takesWishes: remoteControl,
         workloads: config.workloads,
@@ -152,6 +152,12 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
   const hasEngine = typeof engine !== 'string';
   terminal.out(banner({status: status(), models: cluster.models(), nodes: cluster.nodes(), hasEngine, openness}));
   await untilAborted(stop);
+}
+
+/** An open mesh has no secret; its name stands in, so that whoever is on the LAN may try prompts against a sketch. */
+function affinityKey(mesh: AdministeredMesh, meshName: string): string {
+  const secret = mesh.secret();
+  return `hearsay sketch 1 ${secret === undefined ? meshName : Buffer.from(secret).toString('hex')}`;
 }
 
 function describedEngine(engine: Engine | string) {

@@ -108,6 +108,7 @@ test('route and replay say in the first words what matters', t => {
     policy: 'pin=spark',
     policyFrom: 'header',
     promptBytes: 0,
+    hosted: [],
     ranked: [row('spark')],
   };
   t.regex(
@@ -116,6 +117,11 @@ test('route and replay say in the first words what matters', t => {
   );
   const nobody = {...route, ranked: [row('mini', {place: undefined, exclusion: 'artifact'})]};
   t.regex(routeText(nobody), /^A request for .* could run nowhere now\./u);
+  const hosted = [{name: 'acme (hosted)', waitMsMax: 30_000}];
+  t.regex(routeText({...nobody, hosted}), /would leave the mesh for acme \(hosted\): no node could run it now\./u);
+  t.regex(routeText({...route, hosted}), /would go to spark.*\nIt would leave the mesh if no node .* above 30\.0 s\./u);
+  const slow = {...route, hosted, ranked: [row('spark', {waitMs: 60_000})]};
+  t.regex(routeText(slow), /would leave the mesh for acme \(hosted\): the wait for a node is 1 min/u);
   const differing = {sinceMs: 5, agrees: false, recorded: 'a', again: undefined, differences: ['a was number 1']};
   t.regex(replayText([differing]), /DIFFERS: a then, nobody now\n +a was number 1\n$/u);
 });

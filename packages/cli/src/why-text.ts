@@ -19,7 +19,7 @@ export function requestTable(requests: readonly SummaryRow[], nowMs: number, wit
       {title: 'FIRST', cell: row => milliseconds(row.firstByteMs)},
       {title: 'TOTAL', cell: row => milliseconds(row.totalMs)},
       {title: 'TOKENS', cell: tokens},
-      {title: 'ENDED', cell: row => row.outcome ?? 'running'},
+      {title: 'ENDED', cell: row => row.outcome ?? (row.position === undefined ? 'running' : waiting(row))},
       {title: 'REASON', cell: row => row.message ?? ''},
     ],
     withHeader,
@@ -38,16 +38,32 @@ export function whyText({summary, steps, replay}: WhyAnswer): string {
 }
 
 /** `hearsay route`. */
-export function routeText({asked, model, policy, policyFrom, ranked}: RouteAnswer): string {
-  const [best] = ranked;
+export function routeText({asked, model, policy, policyFrom, ranked, hosted}: RouteAnswer): string {
+  const best = ranked[0]?.place === 0 ? ranked[0] : undefined;
   const called = asked === '' || asked === model ? model : `${asked} (${model})`;
+  const leaving = hosted.filter(({waitMsMax}) => best === undefined || best.waitMs > waitMsMax);
   const verdict =
-    best?.place === 0
-      ? `A request for ${called} would go to ${nameOf(best)}: ${best.reason}.`
-      : `A request for ${called} could run nowhere now.`;
-  return [verdict, `Policy: ${policy} ${sourceWords(policyFrom)}.`, '', ...ranked.map(standing)]
+    leaving.length > 0
+      ? `A request for ${called} would leave the mesh for ${namesOf(leaving)}: ${whyLeaving(best)}.`
+      : best === undefined
+        ? `A request for ${called} could run nowhere now.`
+        : `A request for ${called} would go to ${nameOf(best)}: ${best.reason}.`;
+  const limits = hosted.map(({name, waitMsMax}) => `${name} above ${milliseconds(waitMsMax)}`);
+  const fallback =
+    leaving.length > 0 || hosted.length === 0
+      ? []
+      : [`It would leave the mesh if no node could run it, or for a long wait: ${limits.join(', ')}.`];
+  return [verdict, ...fallback, `Policy: ${policy} ${sourceWords(policyFrom)}.`, '', ...ranked.map(standing)]
     .map(line => `${printable(line).trimEnd()}\n`)
     .join('');
+}
+
+function namesOf(services: RouteAnswer['hosted']): string {
+  return services.map(({name}) => name).join(' or ');
+}
+
+function whyLeaving(best: RankedRow | undefined): string {
+  return best === undefined ? 'no node could run it now' : `the wait for a node is ${milliseconds(best.waitMs)}`;
 }
 
 /** `hearsay replay`. */
@@ -110,6 +126,10 @@ function tell(event: EventRow, names: Map<number, string>): readonly string[] {
       return [
         `asked ${event.nodeName}${event.force ? ' to queue it: nobody has a shorter wait' : ''}` +
           (event.estimateMs > 0 ? ` (expected wait ${milliseconds(event.estimateMs)})` : ''),
+      ];
+    case 'queued':
+      return [
+        `all are busy: it waits as number ${event.position} of this node's clients in turn, ${later(event.waitMs)}`,
       ];
     case 'accepted':
       return [`${who(event.attempt)} took it`];
@@ -247,6 +267,10 @@ function milliseconds(ms: number | undefined): string {
   return ms < 60_000
     ? `${(ms / 1000).toFixed(1)} s`
     : `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
+}
+
+function waiting({position = 1, estimateMs}: SummaryRow): string {
+  return `waiting, number ${position}, about ${milliseconds(estimateMs)}`;
 }
 
 function tokens({usage}: SummaryRow): string {

@@ -1,7 +1,15 @@
 import {createHash} from 'node:crypto';
 import {encodeBeat, encodeInventory, encodeLeave} from '@hearsay/core';
-import type {AgedRecord, Beat, EngineBeat, EngineSnapshot, LearnedFacts, ModelFacts, SelfFacts} from '@hearsay/core';
-import type {NodeFlags, SignedRecord, StoredModel} from '@hearsay/core';
+import type {
+  AgedRecord,
+  Beat,
+  EngineBeat,
+  EngineHost,
+  EngineSnapshot,
+  HardwareFacts,
+  LearnedFacts,
+} from '@hearsay/core';
+import type {Mesh, ModelFacts, ModelStore, NodeFlags, SelfFacts, SignedRecord, StoredModel} from '@hearsay/core';
 import type {ClusterConfig, ClusterDeps} from './join-cluster.ts';
 import type {Experience} from './start-experience.ts';
 
@@ -45,11 +53,17 @@ export function inventoryDigest(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex').slice(0, 16);
 }
 
-export interface AnnouncerDeps extends ClusterDeps {
+export interface AnnouncerDeps extends Pick<ClusterDeps, 'clock' | 'log'> {
+  readonly mesh: Pick<Mesh, 'self' | 'publish' | 'sign'>;
+  readonly engines: Pick<EngineHost, 'engines' | 'hardware' | 'loadSeq' | 'memory' | 'onChange'>;
+  readonly models: Pick<ModelStore, 'list' | 'onChange'>;
   readonly experience: Pick<Experience, 'told' | 'onNews'>;
 }
 
-export function startAnnouncer(config: ClusterConfig, deps: AnnouncerDeps, telling: Telling): Announcer {
+/** What a node is called, and what it does for others. */
+type AnnouncerConfig = Pick<ClusterConfig, 'nodeName' | 'version' | 'boot' | 'contextMax' | 'role'>;
+
+export function startAnnouncer(config: AnnouncerConfig, deps: AnnouncerDeps, telling: Telling): Announcer {
   const {nodeCount, ownFlags} = telling;
   const {clock, engines, experience, log, mesh, models} = deps;
   const servesOthers = config.role !== 'use';
@@ -57,19 +71,21 @@ export function startAnnouncer(config: ClusterConfig, deps: AnnouncerDeps, telli
   let closed = false;
   let last: {record: SignedRecord; atMs: number} | undefined;
   let signed: {record: SignedRecord; loadSeq: number; inventory: string; atMs: number} | undefined;
-  let inventory: {models: readonly ModelFacts[]; bytes: Uint8Array; digest: string} | undefined;
+  let inventory: CurrentInventory | undefined;
+  let hardware: HardwareFacts | undefined;
   let measured: {memory: Beat['memory']; atMs: number} | undefined;
   let timer: Disposable | undefined;
   let announcedAtMs = -Infinity;
   let isLeftOutTold = false;
   let announcing: Promise<void> = Promise.resolve();
 
-  const told = config.contextMax === undefined ? {} : {contextMax: config.contextMax};
+  const contextTold = config.contextMax === undefined ? {} : {contextMax: config.contextMax};
 
-  function currentInventory(): {models: readonly ModelFacts[]; bytes: Uint8Array; digest: string} {
+  function currentInventory(): CurrentInventory {
     if (!inventory) {
       const usable = models.list().filter(({problem}) => problem === undefined);
       const facts = usable.map(model => withLearned(model, experience.told(model.digest)));
+      const told = {...contextTold, ...(hardware ? {hardware} : {})};
       const bytes = encodeInventory({models: servesOthers ? facts : [], ...told}, noteLeftOut);
       inventory = {models: facts, bytes, digest: inventoryDigest(bytes)};
     }
@@ -83,12 +99,23 @@ export function startAnnouncer(config: ClusterConfig, deps: AnnouncerDeps, telli
 
   function memory(): Beat['memory'] {
     const nowMs = clock.monotonicMs();
-    if (measured === undefined || nowMs - measured.atMs > memoryAgeMsMax)
+    if (measured === undefined || nowMs - measured.atMs > memoryAgeMsMax) {
       measured = {memory: engines.memory(), atMs: nowMs};
+      lookAtHardware();
+    }
     return measured.memory;
   }
 
+  /** Devices are only known when their drivers have woken, and a card may be plugged in or fail later. */
+  function lookAtHardware(): void {
+    const found = engines.hardware();
+    if (isSameHardware(hardware, found)) return;
+    hardware = found;
+    inventory = undefined;
+  }
+
   function describe(): Beat {
+    const memoryNow = memory(); // may change the inventory
     return {
       kind: 'beat',
       node: mesh.self,
@@ -100,12 +127,13 @@ export function startAnnouncer(config: ClusterConfig, deps: AnnouncerDeps, telli
       loadSeq: engines.loadSeq(),
       inventory: currentInventory().digest,
       engines: describeEngines(engines.engines(), models.list(), clock.wallMs()),
-      memory: memory(),
+      memory: memoryNow,
       flags: closed ? {draining: true, paused: ownFlags().paused} : ownFlags(),
     };
   }
 
   async function fresh(): Promise<SignedRecord> {
+    memory();
     const loadSeq = engines.loadSeq();
     const digest = currentInventory().digest;
     const nowMs = clock.monotonicMs();
@@ -154,7 +182,7 @@ export function startAnnouncer(config: ClusterConfig, deps: AnnouncerDeps, telli
   schedule(0);
 
   return {
-    self: () => ({beat: describe(), models: currentInventory().models, contextMax: config.contextMax}),
+    self: () => ({beat: describe(), models: currentInventory().models, hardware, contextMax: config.contextMax}),
     inventory: () => currentInventory().bytes,
     fresh,
     last: () => last && {record: last.record, ageMs: clock.monotonicMs() - last.atMs},
@@ -169,6 +197,20 @@ export function startAnnouncer(config: ClusterConfig, deps: AnnouncerDeps, telli
       await mesh.publish(await mesh.sign(encodeLeave({kind: 'leave', node: mesh.self, boot, sequence})));
     },
   };
+}
+
+interface CurrentInventory {
+  readonly models: readonly ModelFacts[];
+  readonly bytes: Uint8Array;
+  readonly digest: string;
+}
+
+function isSameHardware(a: HardwareFacts | undefined, b: HardwareFacts | undefined): boolean {
+  return (
+    a?.memoryBytesPerSecond === b?.memoryBytesPerSecond &&
+    a?.operationsPerSecond === b?.operationsPerSecond &&
+    a?.diskBytesPerSecond === b?.diskBytesPerSecond
+  );
 }
 
 function withLearned(model: ModelFacts, learned: LearnedFacts | undefined): ModelFacts {

@@ -3,6 +3,7 @@ import type {
   Asked,
   ClientRequest,
   Clock,
+  Decision,
   DecisionFacts,
   Digest,
   Mesh,
@@ -10,7 +11,6 @@ import type {
   NodeId,
   PatienceLimits,
   Question,
-  Ranked,
   Reach,
   RequestEvent,
   Spread,
@@ -27,8 +27,8 @@ export interface ChooserConfig extends PatienceLimits {
   /** `use`: runs nothing for others; `serve`: asks nobody. Default: both. */
   readonly role?: MeshRole;
   readonly spread: Spread;
-  /** All nodes of a mesh hash prompts with the same key, others with another. */
-  readonly affinityKey: string;
+  /** All nodes of a mesh hash prompts with the same key, others with another; it may change as nodes join or leave. */
+  readonly affinityKey: () => string;
 }
 
 export interface ChooserDeps {
@@ -64,7 +64,7 @@ export function chooseNode(
   const allowedNodes = caller?.rights.nodes;
   // Alone there is nothing to choose, so nothing is hashed.
   const isAlone = keeper.view().nodes.size === 0 || config.spread === 'off';
-  const chain = isAlone || !hints ? undefined : prefixChain(config.affinityKey, hints.conversation);
+  const chain = isAlone || !hints ? undefined : prefixChain(config.affinityKey(), hints.conversation);
   const asked: Asked = {
     request: request.id,
     spread: config.spread,
@@ -82,15 +82,15 @@ export function chooseNode(
   }
 
   return {
-    rank(digests, answered, isNoted): readonly Ranked[] {
+    rank(digests, answered, isNoted): Decision {
       const view = keeper.view();
       const reach = config.role === 'serve' ? nobody : keeper.reach();
       const self = announcer.self();
       const asking = question(digests, answered, self, view);
       const facts: DecisionFacts = {asked, question: asking, self, nodes: view.nodes, reach};
-      const ranked = decide(facts);
-      if (isNoted !== 'unnoted') note({kind: 'decided', facts, ranked});
-      return ranked;
+      const decision = decide(facts);
+      if (isNoted !== 'unnoted') note(decidedEvent(facts, decision));
+      return decision;
     },
     worker: node => (node === mesh.self ? local : counted(mesh.worker(node), keeper)),
     prefix: chain?.ends,
@@ -113,6 +113,17 @@ export function chooseNode(
         const {cachedTokens, promptTokens} = timings;
         affinity.learned(node, share * (cachedTokens + promptTokens), cachedTokens);
       };
+    },
+  };
+}
+
+/** The explanation is only made when the journal writes it, which is after the request has gone out. */
+function decidedEvent(facts: DecisionFacts, decision: Decision): RequestEvent {
+  return {
+    kind: 'decided',
+    facts,
+    get ranked() {
+      return decision.ranked;
     },
   };
 }

@@ -34,9 +34,10 @@ function holdersOf({model, node}: ControlCommand, nodes: readonly Ranked[]): rea
   throw new Fault('NO_CANDIDATE', `${who} ${model}; see: hearsay models`);
 }
 
-/** Every node that has the model; to load it the best of them; to read a log where it is loaded, best here. */
-function chosen({kind, node, model}: ControlCommand, holders: readonly Ranked[]): readonly Ranked[] {
-  switch (kind) {
+/** Every node that has the model; to load it as many of the best as wanted; to read a log one where it is loaded. */
+function chosen(command: ControlCommand, holders: readonly Ranked[]): readonly Ranked[] {
+  const {node, model} = command;
+  switch (command.kind) {
     case 'stop':
     case 'show':
       return holders;
@@ -46,12 +47,22 @@ function chosen({kind, node, model}: ControlCommand, holders: readonly Ranked[])
       return [readable.find(({self}) => self) ?? readable[0]].filter(one => one !== undefined);
     }
     case 'load': {
-      const best = node === undefined ? holders.find(({place}) => place !== undefined) : holders[0];
-      if (best !== undefined) return [best];
+      const able = node === undefined ? holders.filter(({place}) => place !== undefined) : holders;
+      const {copies = 1} = command;
+      if (able.length >= copies) return able.slice(0, copies);
       const reasons = holders.map(({name, exclusion}) => `${name}: ${exclusion ?? 'not asked'}`).join('; ');
-      throw new Fault('NO_CANDIDATE', `no node can load ${model} now (${reasons})`);
+      if (able.length === 0) throw new Fault('NO_CANDIDATE', `no node can load ${model} now (${reasons})`);
+      throw new Fault('NO_CANDIDATE', tooFew(copies, model, able, holders));
     }
   }
+}
+
+function tooFew(copies: number, model: string, able: readonly Ranked[], holders: readonly Ranked[]): string {
+  const names = able.map(({name}) => name).join(', ');
+  const others = holders.filter(one => !able.includes(one)).map(({name, exclusion}) => `${name}: ${exclusion ?? ''}`);
+  const why = others.length > 0 ? `; not on ${others.join('; ')}` : '; no other node that can be reached has it';
+  const count = able.length === 1 ? 'one copy' : `${able.length} copies`;
+  return `${count} of ${model} can be loaded, not ${copies}: on ${names}${why}`;
 }
 
 /** One node's outcome; none when a node was only asked because it might have something to stop, and is not there. */

@@ -61,11 +61,13 @@ function depsWithContexts(...nodes: readonly (readonly [Worker, number])[]): Dis
   const deps = depsFor(...nodes.map(([worker]) => worker));
   return {
     ...deps,
-    rank: (...question) =>
-      deps.rank(...question).map(ranked => {
-        const contextTokens = nodes.find(([worker]) => worker.node === ranked.node)?.[1];
-        return {...ranked, contextTokens};
-      }),
+    rank: (...question) => {
+      const ranked = deps.rank(...question).ranked.map(one => {
+        const contextTokens = nodes.find(([worker]) => worker.node === one.node)?.[1];
+        return {...one, contextTokens};
+      });
+      return {best: ranked.find(({place}) => place === 0), ranked};
+    },
   };
 }
 

@@ -1,4 +1,4 @@
-import {Fault, rank} from '@hearsay/core';
+import {Fault, toEntry, weigh} from '@hearsay/core';
 import type {RequestEvent} from '@hearsay/core';
 import test from 'ava';
 import {asked, candidate, digest, node} from '../../../test/support/builders.ts';
@@ -72,7 +72,7 @@ test('R13, law 3: comments while an engine reads are no output, so that another 
 test('a model that no node can use for this is the mistake of the client', async t => {
   const deps = depsFor();
   const ranked = (exclusion: 'artifact' | 'draining') =>
-    rank([candidate('A', {exclusion: 'capability'}), candidate('B', {exclusion})], asked());
+    weigh([candidate('A', {exclusion: 'capability'}), candidate('B', {exclusion})].map(toEntry), asked());
   const error = await t.throwsAsync(run({...deps, rank: () => ranked('artifact')}), {instanceOf: Fault});
   t.is(error.code, 'BAD_REQUEST');
   t.regex(error.message, /m cannot do this: it lacks chat/u);
@@ -143,7 +143,7 @@ test('a node that cannot be reached is left for the next and left alone for a wh
 });
 
 test('nobody who may run it gives NO_CANDIDATE with each reason', async t => {
-  const deps = {...depsFor(), rank: () => rank([candidate('A', {exclusion: 'draining'})], asked())};
+  const deps = {...depsFor(), rank: () => weigh([candidate('A', {exclusion: 'draining'})].map(toEntry), asked())};
   await t.throwsAsync(run(deps), {instanceOf: Fault, message: /A: draining/u});
 });
 

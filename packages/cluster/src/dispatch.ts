@@ -1,12 +1,16 @@
-import {asFault, describeError, Fault, firstByteBudgetMs, reasonOf} from '@hearsay/core';
-import type {Busy, ClientRequest, Clock, Digest, Lease, NodeId, Ranked, Refusal, Worker} from '@hearsay/core';
+import {asFault, Fault, firstByteBudgetMs, reasonOf} from '@hearsay/core';
+import type {Busy, ClientRequest, Clock, Decision, Digest, Lease, NodeId, Ranked, Refusal, Worker} from '@hearsay/core';
 import type {PatienceLimits, RequestEvent, WorkRequest, WorkResponse} from '@hearsay/core';
 import {unlessStalled, watchFirstByte} from './first-byte-watch.ts';
+import {engineFailure, isTooLong} from './engine-failure.ts';
+import type {Turn} from './fair-queue.ts';
 import {giveUp} from './give-up.ts';
 import type {Tried} from './give-up.ts';
 import {LeasedBody} from './leased-body.ts';
 import {limitWait} from './limit-wait.ts';
 import type {WaitLimits} from './limit-wait.ts';
+import {expectedWaitMs, expectsLine, holdMsOf, slotsOf} from './request-line.ts';
+import type {RequestLine} from './request-line.ts';
 
 /** Offers answered with `busy` before the shortest wait is taken as it is (design §4). */
 const busyOffersMax = 3;
@@ -17,9 +21,6 @@ const attemptsMax = 10;
 /** Longest reason of a refusal that is kept. */
 const reasonLengthMax = 300;
 
-/** Error bodies are small; a longer one is cut. */
-const errorBodyBytesMax = 64 * 1024;
-
 /** Nodes that have answered a request already, with something other than yes. */
 export interface Answered {
   readonly tried: ReadonlySet<NodeId>;
@@ -28,9 +29,11 @@ export interface Answered {
 
 /** What a request needs of its node while it looks for a slot. */
 export interface DispatchDeps extends WaitLimits {
-  /** Every node, best first; those that have answered are excluded. A mere look around is no decision to be noted. */
-  readonly rank: (digests: readonly Digest[], answered: Answered, isNoted?: 'unnoted') => readonly Ranked[];
+  /** Whom to ask; those that have answered are excluded. A mere look around is no decision to be noted. */
+  readonly rank: (digests: readonly Digest[], answered: Answered, isNoted?: 'unnoted') => Decision;
   readonly worker: (node: NodeId) => Worker;
+  /** Whether others wait for the same, and a turn among them; absent: nobody waits anywhere but at the worker. */
+  readonly line?: RequestLine | undefined;
   /** Tells the worker what its engine will have read; undefined when nobody has counted. */
   readonly prefix?: readonly number[] | undefined;
   /** A fresh record came with an answer. */
@@ -71,7 +74,7 @@ export async function dispatch(
   deps: DispatchDeps,
   signal: AbortSignal,
 ): Promise<Started> {
-  const search = new Search(request, accepted, deps, signal);
+  using search = new Search(request, accepted, deps, signal);
   for (;;) {
     const taken = await search.take();
     const started = await search.start(taken);
@@ -100,6 +103,7 @@ class Search {
   /** The prompt was too long for this one, so only larger contexts are worth asking. */
   #tooShort: Ranked | undefined;
   #firstFault: Fault | undefined;
+  #turn: Turn | undefined;
 
   constructor(request: ClientRequest, {digests, exact}: AcceptedModels, deps: DispatchDeps, signal: AbortSignal) {
     this.#request = request;
@@ -115,13 +119,13 @@ class Search {
     for (;;) {
       this.#signal.throwIfAborted();
       const answered = {tried: new Set(this.#tried.keys()), busy: new Set(this.#busy.keys())};
-      const ranked = this.#deps.rank(this.#digests, answered);
-      const best = this.#tooShort ? ranked.find(hasMoreContextThan(this.#tooShort)) : ranked[0];
+      const decision = this.#deps.rank(this.#digests, answered);
+      const best = this.#tooShort ? decision.ranked.find(hasMoreContextThan(this.#tooShort)) : decision.best;
       const free = best?.place === undefined || this.#busy.size >= busyOffersMax ? undefined : best;
       const node = free ?? this.#shortestWait();
-      if (!node || this.#attempt >= attemptsMax) throw this.#giveUp(ranked);
-      const waitMs = free?.waitMs ?? this.#busy.get(node.node)?.retryAfterMs;
-      limitWait(waitMs, this.#deps.waitMsMax);
+      if (!node || this.#attempt >= attemptsMax) throw this.#giveUp(decision.ranked);
+      limitWait(free?.waitMs ?? this.#busy.get(node.node)?.retryAfterMs, this.#deps.waitMsMax);
+      if (await this.#waitsForTurn(free, decision)) continue;
       const lease = await this.#offer(node, free === undefined);
       if (lease) return {node, lease, attempt: this.#attempt};
     }
@@ -159,6 +163,27 @@ class Search {
     if (!stalled.aborted) await ended;
     else ended.catch(() => undefined);
     return undefined;
+  }
+
+  /** True when it has waited for its turn, so that all must be looked at anew. */
+  async #waitsForTurn(free: Ranked | undefined, decision: Decision): Promise<boolean> {
+    const {line} = this.#deps;
+    this.#turn?.allow(slotsOf(decision.ranked));
+    if (line === undefined || this.#turn !== undefined) return false;
+    if (free !== undefined && !expectsLine(free) && !line.isCrowded()) return false;
+    let hasWaited = false;
+    const at = {capacity: slotsOf(decision.ranked), holdMs: holdMsOf(decision.ranked[0])};
+    this.#turn = await line.turn(at, this.#signal, ({position, waitMs}) => {
+      limitWait(waitMs, this.#deps.waitMsMax);
+      hasWaited = true;
+      this.#deps.note({kind: 'queued', position, waitMs});
+    });
+    if (hasWaited) this.#busy.clear(); // what they said is old by now
+    return hasWaited;
+  }
+
+  [Symbol.dispose](): void {
+    this.#turn?.[Symbol.dispose]();
   }
 
   async #offer(node: Ranked, force: boolean): Promise<Lease | undefined> {
@@ -233,18 +258,10 @@ class Search {
    */
   async #failureIn(response: WorkResponse, body: LeasedBody, node: Ranked): Promise<Fault | undefined> {
     const {status} = response;
-    if (status === 400 && body.firstBytesHave(tooLongMark) && this.#others(node).some(hasMoreContextThan(node))) {
+    if (isTooLong(status, body) && this.#others(node).some(hasMoreContextThan(node))) {
       return new Fault('BAD_REQUEST', `the prompt is longer than the context of ${node.contextTokens ?? 0} tokens`);
     }
-    if (status === 200) {
-      const event = body.firstEventError();
-      return event === undefined ? undefined : new Fault('ENGINE_FAILED', event, {details: {status}});
-    }
-    if (status !== 429 && (status < 500 || status === 501)) return undefined;
-    const text = await body.readText(errorBodyBytesMax);
-    return new Fault('ENGINE_FAILED', messageIn(text) ?? `llama-server answered ${status}`, {
-      details: {status, body: text},
-    });
+    return engineFailure(status, body);
   }
 
   #noteStart(node: Ranked, digest: Digest, attempt: number, status: number): void {
@@ -261,7 +278,7 @@ class Search {
   /** Who would be asked if this node were out. */
   #others({node}: Ranked): readonly Ranked[] {
     const answered = {tried: new Set([...this.#tried.keys(), node]), busy: new Set<NodeId>()};
-    return this.#deps.rank(this.#digests, answered, 'unnoted').filter(({place}) => place !== undefined);
+    return this.#deps.rank(this.#digests, answered, 'unnoted').ranked.filter(({place}) => place !== undefined);
   }
 
   #note(node: Ranked, fault: Fault): void {
@@ -276,25 +293,6 @@ class Search {
   }
 }
 
-/** Until the engine could begin with it, as the choice expected it. */
-function expectedWaitMs({cost}: Ranked): number {
-  return cost ? 1000 * (cost.terms.model + cost.terms.queue) : 0;
-}
-
-/** In the body of a 400 with which llama-server refuses a prompt that is longer than a slot (R25). */
-const tooLongMark = '"exceed_context_size_error"';
-
 function hasMoreContextThan(node: Ranked): (other: Ranked) => boolean {
   return ({contextTokens = 0}) => contextTokens > (node.contextTokens ?? 0);
-}
-
-/** The message of an OpenAI-style error body. */
-function messageIn(text: string): string | undefined {
-  const found = /"message"\s*:\s*"((?:[^"\\]|\\.)*)"/u.exec(text)?.[1];
-  if (found === undefined) return undefined;
-  try {
-    return describeError(JSON.parse(`"${found}"`));
-  } catch {
-    return found;
-  }
 }

@@ -3,6 +3,7 @@ import {
   describeError,
   Fault,
   hostedChoices,
+  hostedName,
   isOutOfNodes,
   formatPolicy,
   newRequestId,
@@ -22,9 +23,11 @@ import type {ChooserConfig, ChooserDeps, Wanted as Choosing} from './choose-node
 import {dispatch} from './dispatch.ts';
 import type {Started} from './dispatch.ts';
 import {startWithFallback} from './hosted-fallback.ts';
+import {FairQueue, queueLimits} from './fair-queue.ts';
 import type {ClusterDeps} from './join-cluster.ts';
 import type {OperatorKeeper} from './keep-operator.ts';
 import {reportModels, reportModelsAway} from './reports.ts';
+import {lineFor} from './request-line.ts';
 import type {ViewKeeper} from './view-keeper.ts';
 import {withParameters} from './with-parameters.ts';
 
@@ -48,7 +51,7 @@ export interface EntryDeps {
 }
 
 /** What this node does for its own clients: from a name to a node that runs it. */
-export interface Entry extends Pick<Cluster, 'dispatch' | 'route' | 'inFlight'> {
+export interface Entry extends Pick<Cluster, 'dispatch' | 'route' | 'inFlight' | 'waiting'> {
   /** What is meant by a name at this node. Throws MODEL_NOT_FOUND and says what is close. */
   readonly find: (asked: string, signal: AbortSignal) => Promise<Plan>;
   /** Every node, the best for any request for one of these first. */
@@ -59,15 +62,16 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
   const {announcer, choosing, hosted, keeper, operator, deps} = entry;
   const {clock, journal, log, random} = deps;
   const startedAtMs = clock.monotonicMs();
+  const queue = new FairQueue(queueLimits, clock);
   let inFlight = 0;
-  let catalogue: {version: number; inventory: Uint8Array; models: readonly HeldModel[]} | undefined;
+  let catalogue: {holdings: number; inventory: Uint8Array; models: readonly HeldModel[]} | undefined;
 
   /** Every name there is, put together anew only when something of it has changed: each request asks for it. */
   function known(): readonly HeldModel[] {
-    const version = keeper.version();
+    const holdings = keeper.holdings();
     const inventory = announcer.inventory();
-    if (catalogue?.version !== version || catalogue.inventory !== inventory) {
-      catalogue = {version, inventory, models: heldModels(reportModels(entry, true))};
+    if (catalogue?.holdings !== holdings || catalogue.inventory !== inventory) {
+      catalogue = {holdings, inventory, models: heldModels(reportModels(entry, true))};
     }
     return catalogue.models;
   }
@@ -138,7 +142,7 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
   ): readonly Ranked[] {
     const id = newRequestId(random);
     const choice = chooseNode({id, caller: undefined, ...wanted}, config, choosing, () => undefined);
-    return choice.rank(digests, {tried: new Set(), busy: new Set()});
+    return choice.rank(digests, {tried: new Set(), busy: new Set()}).ranked;
   }
 
   async function run(request: ClientRequest, signal: AbortSignal): Promise<Answer> {
@@ -161,7 +165,8 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
     const choice = chooseNode({...planned, promptBytes: planned.body.length}, config, choosing, note);
     const local = async (waitMsMax: number | undefined): Promise<Started> => {
       if (missing) throw missing;
-      const found = await dispatch(planned, options, {...choice, waitMsMax, attemptsBefore}, signal);
+      const line = lineFor(planned, plan.digests, queue);
+      const found = await dispatch(planned, options, {...choice, line, waitMsMax, attemptsBefore}, signal);
       choice.started(found);
       return found;
     };
@@ -195,15 +200,19 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
       }
     },
     inFlight: () => inFlight,
+    waiting: request => queue.placeOf(request),
     find: async (model, signal) => settledPlan({model, needs: [], wish: undefined, caller: undefined}, signal),
     rank: digests => choose({needs: [], policy: automatic, promptBytes: 0}, digests),
-    route({model: asked, needs, policy, promptBytes}) {
-      const wish: PolicyWish | undefined = policy && {from: 'header', policy};
-      const plan = planFor({model: asked, needs, wish, caller: undefined});
-      if (plan.kind !== 'plan') throw notFound(asked, plan);
-      const {digests, name: model, policyFrom} = plan;
-      const ranked = choose({needs: plan.needs, policy: plan.policy, promptBytes}, digests);
-      return {asked, model, digests, policy: formatPolicy(plan.policy), policyFrom, promptBytes, ranked};
+    route({model: asked, needs, policy: wished, promptBytes}) {
+      const wish: PolicyWish | undefined = wished && {from: 'header', policy: wished};
+      const asking: Wanted = {model: asked, needs, wish, caller: undefined};
+      const found = planFor(asking);
+      const plan = found.kind === 'plan' ? found : planAbroad(asking, notFound(asked, found)).plan;
+      const {digests, name: model, policy, policyFrom} = plan;
+      const ranked = choose({needs: plan.needs, policy, promptBytes}, digests);
+      const choices = hostedChoices(hosted, {names: namesOf(plan, asking), policy, caller: undefined});
+      const services = choices.map(({service: {name, waitMsMax}}) => ({name: hostedName(name), waitMsMax}));
+      return {asked, model, digests, policy: formatPolicy(policy), policyFrom, promptBytes, ranked, hosted: services};
     },
   };
 }

@@ -1,5 +1,5 @@
 import {asFault, Fault, hostedChoices, hostedName, isOutOfNodes, reasonOf} from '@hearsay/core';
-import type {ClientRequest, HostedChoice, HostedService, Ranked, RequestEvent} from '@hearsay/core';
+import type {ClientRequest, Decision, HostedChoice, HostedService, Ranked, RequestEvent} from '@hearsay/core';
 import {dispatch} from './dispatch.ts';
 import type {DispatchDeps, Started} from './dispatch.ts';
 
@@ -68,11 +68,12 @@ function hostedDeps(
 ): DispatchDeps {
   const workers = new Map(choices.map(({service: {worker}}) => [worker.node, worker]));
   return {
-    rank(_digests, {tried, busy}): readonly Ranked[] {
+    rank(_digests, {tried, busy}): Decision {
       const open = choices.filter(({service: {worker}}) => !tried.has(worker.node) && !busy.has(worker.node));
-      return choices
+      const services = choices
         .map(choice => ranked(choice, open.indexOf(choice)))
         .toSorted((a, b) => (a.place ?? Infinity) - (b.place ?? Infinity));
+      return {best: services.find(({place}) => place !== undefined), ranked: services};
     },
     worker(node) {
       const worker = workers.get(node);

@@ -128,6 +128,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     dispatch: entry.dispatch,
     route: entry.route,
     inFlight: entry.inFlight,
+    waiting: entry.waiting,
     models: () => reportModels(reportDeps, false),
     engines: () => reportEngines(reportDeps),
     nodes: () => reportNodes(reportDeps),

@@ -57,7 +57,7 @@ test('law 9: a decision comes back from the file with all that it was made from,
   {
     await using journal = startJournal(config(file), environment);
     journal.note(id, arrived('m'));
-    journal.note(id, {kind: 'decided', facts, ranked: decide(facts)});
+    journal.note(id, {kind: 'decided', facts, ranked: decide(facts).ranked});
   }
   await using journal = startJournal(config(file), environment);
   const events = journal.find(id)?.events ?? [];

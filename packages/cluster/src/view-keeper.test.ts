@@ -58,14 +58,20 @@ test('a peer that never gives its inventory is not asked for ever', async t => {
   t.is(attempts, 4);
 });
 
-test('every change of what is known is a new version, and reading is none', async t => {
+test('who has which models is only looked at anew when that may have changed, not with every change of load', async t => {
   const {keeper, clock} = trial(0);
   await clock.advance(10);
-  const before = keeper.version();
+  const before = keeper.holdings();
   keeper.reach();
-  t.is(keeper.version(), before);
+  const payload = encodeBeat(beat('B', {sequence: 50, loadSeq: 9}));
+  t.is(keeper.judge({record: {node: peer, payload, signature: new Uint8Array(64)}, ageMs: 0}), 'accept');
+  t.is(keeper.holdings(), before);
+  const renamed = encodeBeat(beat('B', {sequence: 51, name: 'other'}));
+  keeper.judge({record: {node: peer, payload: renamed, signature: new Uint8Array(64)}, ageMs: 0});
+  t.not(keeper.holdings(), before);
+  const known = keeper.holdings();
   keeper.linkChanged(peer, undefined);
-  t.not(keeper.version(), before);
+  t.not(keeper.holdings(), known);
 });
 
 test('an own offer counts until it is answered, or until a record that can know of it', t => {

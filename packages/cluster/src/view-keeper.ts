@@ -16,6 +16,7 @@ import type {AgedRecord, Beat, Link, Mesh, NodeId, NodeRecord, Reach, SelfDoubt}
 import type {SignedRecord, Verdict, View} from '@hearsay/core';
 import {inventoryDigest} from './announcer.ts';
 import type {ClusterDeps} from './join-cluster.ts';
+import {waysOf, withExperience} from './reach.ts';
 
 /** How often it is looked which nodes are past their life, and whether this node itself is late. */
 const expiryCheckMs = 1000;
@@ -35,8 +36,8 @@ const quarantineMaxMs = 60_000;
 export interface ViewKeeper extends Disposable {
   /** While this node doubts itself, all others count as heard that much later. */
   readonly view: () => View;
-  /** Changes whenever the view, a link or an inventory does. */
-  readonly version: () => number;
+  /** Changes whenever it may be another who has which models; a mere change of load leaves it. */
+  readonly holdings: () => number;
   /** Peers that are connected and admitted right now. */
   readonly reach: () => ReadonlyMap<NodeId, Reach>;
   readonly links: () => ReadonlyMap<NodeId, Link>;
@@ -72,7 +73,8 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
   const fetching = new Map<NodeId, string>();
   const offers = new Map<NodeId, Set<{knownFromLoadSeq: number | undefined}>>();
   let view = emptyView;
-  let version = 0;
+  let holdings = 0;
+  let ways: ReadonlyMap<NodeId, Reach> | undefined;
   let isFullTold = false;
   let next = Promise.withResolvers<void>();
   let doubt: SelfDoubt = noDoubt;
@@ -80,7 +82,6 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
 
   function setView(changed: View): void {
     view = changed;
-    version += 1;
     next.resolve();
     next = Promise.withResolvers();
   }
@@ -97,11 +98,16 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
     const {view: merged, change} = applyRecord(view, {record, signed, ageMs}, clock.monotonicMs());
     if (change === 'full') noteFull(record.node);
     if (change === 'old' || change === 'full') return 'ignore';
+    if (change !== 'updated' || isRenamed(record)) holdings += 1;
     setView(merged);
     if (record.kind === 'beat') forgetKnownOffers(record);
     if (change !== 'updated') log('info', `node ${change}`, {node: record.node, ...nameOf(record)});
     fetchInventory(record.node);
     return 'accept';
+  }
+
+  function isRenamed(record: NodeRecord): boolean {
+    return record.kind === 'beat' && view.nodes.get(record.node)?.beat.name !== record.name;
   }
 
   /** Offers that a record with a greater load sequence counts itself (no clocks are compared, law 5). */
@@ -168,6 +174,7 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
     try {
       const bytes = await mesh.inventory(node, limit.signal);
       const digest = inventoryDigest(bytes);
+      holdings += 1;
       setView(applyInventory(view, node, {digest, inventory: decodeInventory(bytes)}));
       return true;
     } catch (error) {
@@ -181,6 +188,8 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
     const before = links.get(node);
     if (link) links.set(node, link);
     else links.delete(node);
+    ways = undefined;
+    if (link?.admitted !== before?.admitted) holdings += 1;
     if (link?.admitted && !before?.admitted) {
       failures.delete(node); // direct contact ends the quarantine
       fetchInventory(node);
@@ -208,6 +217,7 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
     });
     lookedMs = nowMs;
     const {view: rest, expired} = expireNodes(view, nowMs - doubt.graceMs);
+    if (expired.length > 0) holdings += 1;
     if (expired.length > 0) setView(rest);
     for (const node of expired) log('info', 'node expired', {node});
     timer = clock.after(expiryCheckMs, look);
@@ -225,9 +235,12 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
 
   return {
     view: trustedView,
-    version: () => version,
+    holdings: () => holdings,
     links: () => links,
-    reach: () => reachOf(mesh.self, {links, failures, offers}),
+    reach() {
+      ways ??= waysOf(links);
+      return withExperience(ways, mesh.self, {failures, offers});
+    },
     judge,
     heard(record) {
       if (record && record.node !== mesh.self) judge({record, ageMs: 0});
@@ -249,26 +262,6 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
       timer[Symbol.dispose]();
     },
   };
-}
-
-interface Reachability {
-  readonly links: ReadonlyMap<NodeId, Link>;
-  readonly failures: ReadonlyMap<NodeId, {count: number; untilMs: number}>;
-  readonly offers: ReadonlyMap<NodeId, ReadonlySet<unknown>>;
-}
-
-/** This node is among them only while its own engines have failed. */
-function reachOf(self: NodeId, {links, failures, offers}: Reachability): ReadonlyMap<NodeId, Reach> {
-  const reach = new Map<NodeId, Reach>();
-  const add = (node: NodeId, way: Pick<Reach, 'roundTripMs' | 'relayed'>): void => {
-    const {count = 0, untilMs = -Infinity} = failures.get(node) ?? {};
-    reach.set(node, {...way, quarantinedUntilMs: untilMs, failures: count, ownOffers: offers.get(node)?.size ?? 0});
-  };
-  for (const {node, admitted, path, roundTripMs} of links.values()) {
-    if (admitted) add(node, {roundTripMs, relayed: path === 'relayed'});
-  }
-  if (failures.has(self)) add(self, {roundTripMs: 0, relayed: false});
-  return reach;
 }
 
 function withGrace(view: View, graceMs: number): View {

@@ -1,13 +1,13 @@
-import {isProven} from './ids.ts';
 import type {Digest, NodeId} from './ids.ts';
-import {inventoryIndex} from './inventory-index.ts';
-import type {InventoryIndex} from './inventory-index.ts';
 import type {LearnedFacts} from './learned.ts';
 import type {Capability, ModelFacts} from './model.ts';
+import {nodeFacts, nodeFactsFor} from './node-facts.ts';
+import type {NodeFacts} from './node-facts.ts';
 import type {Policy} from './policy.ts';
-import type {Beat, EngineBeat, HardwareFacts} from './record.ts';
+import type {Entry} from './rank-order.ts';
+import type {Beat, HardwareFacts} from './record.ts';
 import {isAlive} from './view.ts';
-import type {View} from './view.ts';
+import type {KnownNode, View} from './view.ts';
 
 /** Why a node is not asked. In the order in which the filters are applied (design §4); the last comes from ranking. */
 export type Exclusion =
@@ -115,121 +115,146 @@ export function candidatesFor(
   self: SelfFacts,
   view: View,
   reach: ReadonlyMap<NodeId, Reach>,
-): readonly Candidate[] {
-  const candidates = [describe(question, self.beat, self, {...ownStanding, reach: reach.get(self.beat.node)})];
+): readonly Entry[] {
+  const own = nodeFacts(question, self.beat, self, true);
+  const candidates: Entry[] = [new LiveCandidate(question, own, undefined, reach.get(self.beat.node))];
+  const factsOf = nodeFactsFor(question);
   for (const known of view.nodes.values()) {
-    candidates.push(
-      describe(question, known.beat, known.inventory ?? noInventory, {
-        isSelf: false,
-        reach: reach.get(known.beat.node),
-        ageMs: Math.max(0, question.nowMs - known.madeAtMs),
-        alive: isAlive(known, question.nowMs),
-      }),
-    );
+    candidates.push(new LiveCandidate(question, factsOf(known), known, reach.get(known.beat.node)));
   }
   return candidates;
 }
 
-interface Standing {
-  readonly isSelf: boolean;
-  readonly reach: Reach | undefined;
-  readonly ageMs: number;
-  readonly alive: boolean;
-}
+/**
+ * A candidate that looks its facts up where they lie: there are as many of these a request as nodes, and copying thirty
+ * facts for each took longer than all the rest of choosing.
+ */
+class LiveCandidate implements Entry {
+  exclusion: Exclusion | undefined;
+  seconds = Infinity;
+  group = 0;
+  readonly preferred: boolean;
+  readonly #question: Question;
+  readonly #facts: NodeFacts;
+  /** Undefined: this node. */
+  readonly #known: KnownNode | undefined;
+  readonly #reach: Reach | undefined;
 
-const ownStanding: Standing = {isSelf: true, reach: undefined, ageMs: 0, alive: true};
-const noInventory: Omit<SelfFacts, 'beat'> = {models: []};
+  constructor(question: Question, facts: NodeFacts, known: KnownNode | undefined, reach: Reach | undefined) {
+    this.#question = question;
+    this.#facts = facts;
+    this.#known = known;
+    this.#reach = reach;
+    const {placement} = question.policy;
+    const isNamedOne = placement.kind !== 'auto' && isAmong(placement.nodes, facts.beat, known === undefined);
+    this.preferred = isNamedOne && placement.kind === 'prefer';
+    this.exclusion = exclude(question, facts, known, reach, isNamedOne);
+  }
 
-function describe(
-  question: Question,
-  beat: Beat,
-  {models, hardware, contextMax}: Omit<SelfFacts, 'beat'>,
-  standing: Standing,
-): Candidate {
-  const {isSelf, reach, ageMs} = standing;
-  const index = inventoryIndex(models);
-  const model = firstAccepted(question.digests, index, isSelf);
-  const engine = model && beat.engines.find(({digest}) => digest === model.digest);
-  const {placement} = question.policy;
-  const named = placement.kind !== 'auto' && placement.nodes.some(text => isNamed(beat, text, isSelf));
-  const room = roomFor(beat, engine ? undefined : model, index);
-  return {
-    node: beat.node,
-    name: beat.name,
-    self: isSelf,
-    exclusion: exclude(question, beat, model, standing, named, engine !== undefined),
-    digest: model?.digest,
-    state: engine?.readiness ?? (model ? 'stored' : 'absent'),
-    preferred: placement.kind === 'prefer' && named,
-    ageMs,
-    slots: engine?.slots ?? 0,
-    busy: engine?.busy ?? 0,
-    freeSlots: engine ? Math.max(0, engine.slots - engine.busy - engine.queued) : 0,
-    queued: engine?.queued ?? 0,
-    waitMs: engine?.waitMs ?? 0,
-    running: runningOn(beat),
-    ownOffers: reach?.ownOffers ?? 0,
-    sizeBytes: model?.sizeBytes ?? 0,
-    contextTokens: engine?.context ?? slotContext(model, contextMax),
-    roomBytes: room.bytes,
-    hasRoom: room.suffices,
-    evictSeconds: room.evictSeconds,
-    roundTripMs: isSelf ? 0 : reach?.roundTripMs,
-    relayed: reach?.relayed ?? false,
-    failures: reach?.failures ?? 0,
-    learned: model?.learned,
-    likely: model && model.learned === undefined ? index.likely(model, hardware) : undefined,
-    hitBytes: question.hits.get(beat.node) ?? 0,
-    missingBytes: model && Math.max(0, model.needBytes - beat.memory.totalBytes),
-  };
-}
-
-/** Of an engine that is not loaded yet. */
-function slotContext(model: ModelFacts | undefined, contextMax: number | undefined): number | undefined {
-  if (!model || contextMax === undefined) return undefined;
-  return model.contextMax > 0 ? Math.min(model.contextMax, contextMax) : contextMax;
+  get node(): NodeId {
+    return this.#facts.beat.node;
+  }
+  get name(): string {
+    return this.#facts.beat.name;
+  }
+  get self(): boolean {
+    return this.#known === undefined;
+  }
+  get digest(): Digest | undefined {
+    return this.#facts.model?.digest;
+  }
+  get state(): Candidate['state'] {
+    return this.#facts.state;
+  }
+  get ageMs(): number {
+    return this.#known === undefined ? 0 : Math.max(0, this.#question.nowMs - this.#known.madeAtMs);
+  }
+  get slots(): number {
+    return this.#facts.engine?.slots ?? 0;
+  }
+  get busy(): number {
+    return this.#facts.engine?.busy ?? 0;
+  }
+  get freeSlots(): number {
+    const {engine} = this.#facts;
+    return engine ? Math.max(0, engine.slots - engine.busy - engine.queued) : 0;
+  }
+  get queued(): number {
+    return this.#facts.engine?.queued ?? 0;
+  }
+  get waitMs(): number {
+    return this.#facts.engine?.waitMs ?? 0;
+  }
+  get running(): number {
+    return this.#facts.running;
+  }
+  get ownOffers(): number {
+    return this.#reach?.ownOffers ?? 0;
+  }
+  get sizeBytes(): number {
+    return this.#facts.model?.sizeBytes ?? 0;
+  }
+  get contextTokens(): number | undefined {
+    return this.#facts.contextTokens;
+  }
+  get roomBytes(): number {
+    return this.#facts.roomBytes;
+  }
+  get missingBytes(): number | undefined {
+    const {beat, model} = this.#facts;
+    return model && Math.max(0, model.needBytes - beat.memory.totalBytes);
+  }
+  get hasRoom(): boolean {
+    return this.#facts.hasRoom;
+  }
+  get evictSeconds(): number {
+    return this.#facts.evictSeconds;
+  }
+  get roundTripMs(): number | undefined {
+    return this.#known === undefined ? 0 : this.#reach?.roundTripMs;
+  }
+  get relayed(): boolean {
+    return this.#reach?.relayed ?? false;
+  }
+  get failures(): number {
+    return this.#reach?.failures ?? 0;
+  }
+  get learned(): LearnedFacts | undefined {
+    return this.#facts.model?.learned;
+  }
+  get likely(): Candidate['likely'] {
+    return this.#facts.likely;
+  }
+  get hitBytes(): number {
+    const {hits} = this.#question;
+    return hits.size === 0 ? 0 : (hits.get(this.#facts.beat.node) ?? 0);
+  }
 }
 
 /** The filters, in the stated order; each alone can exclude a node (S67). */
 function exclude(
   question: Question,
-  beat: Beat,
-  model: ModelFacts | undefined,
-  standing: Standing,
-  named: boolean,
-  loaded: boolean,
+  facts: NodeFacts,
+  known: KnownNode | undefined,
+  reach: Reach | undefined,
+  isNamedOne: boolean,
 ): Exclusion | undefined {
-  const isMeant = (text: string): boolean => isNamed(beat, text, standing.isSelf);
-  if (question.allowedNodes && !question.allowedNodes.some(isMeant)) return 'not authorized';
-  const {placement, exclude: spared} = question.policy;
-  if (placement.kind === 'pin' && !named) return 'policy';
-  if (spared.some(isMeant)) return 'policy';
-  if (!standing.isSelf && !standing.reach) return 'not connected';
-  if (!standing.alive) return 'stale';
-  if (question.tried.has(beat.node)) return 'tried';
-  if (question.busy.has(beat.node)) return 'busy';
-  if (standing.reach && standing.reach.quarantinedUntilMs > question.nowMs) return 'quarantined';
-  if (beat.flags.draining) return 'draining';
-  if (beat.flags.paused) return 'paused';
-  if (!model) return 'artifact';
-  if (!question.needs.every(need => model.capabilities.includes(need))) return 'capability';
-  if (!loaded && beat.memory.totalBytes > 0 && model.needBytes > beat.memory.totalBytes) return 'too large';
-  return undefined;
+  const {allowedNodes, policy, tried, busy, nowMs} = question;
+  const {beat} = facts;
+  const isSelf = known === undefined;
+  if (allowedNodes && !isAmong(allowedNodes, beat, isSelf)) return 'not authorized';
+  if (policy.placement.kind === 'pin' && !isNamedOne) return 'policy';
+  if (policy.exclude.length > 0 && isAmong(policy.exclude, beat, isSelf)) return 'policy';
+  if (!isSelf && !reach) return 'not connected';
+  if (known && !isAlive(known, nowMs)) return 'stale';
+  if (tried.size > 0 && tried.has(beat.node)) return 'tried';
+  if (busy.size > 0 && busy.has(beat.node)) return 'busy';
+  if (reach && reach.quarantinedUntilMs > nowMs) return 'quarantined';
+  return facts.exclusion;
 }
 
-function firstAccepted(digests: readonly Digest[], index: InventoryIndex, isSelf: boolean): ModelFacts | undefined {
-  for (const digest of digests) {
-    if (!isSelf && !isProven(digest)) continue;
-    const model = index.find(digest);
-    if (model) return model;
-  }
-  return undefined;
-}
-
-function runningOn({engines}: Beat): number {
-  let running = 0;
-  for (const {busy} of engines) running += busy;
-  return running;
+function isAmong(words: readonly string[], beat: Beat, isSelf: boolean): boolean {
+  return words.some(word => isNamed(beat, word, isSelf));
 }
 
 /**
@@ -246,44 +271,4 @@ export function isNamed(
   return (
     beat.name.toLowerCase() === word || beat.node === written || (written.length >= 8 && beat.node.endsWith(written))
   );
-}
-
-interface Room {
-  readonly bytes: number;
-  readonly suffices: boolean;
-  readonly evictSeconds: number;
-}
-
-/** Room as it is, and whether `wanted` would get in; then at whose cost, the cheapest first. */
-function roomFor(beat: Beat, wanted: ModelFacts | undefined, index: InventoryIndex): Room {
-  let loadedBytes = 0;
-  for (const {sizeBytes} of beat.engines) loadedBytes += sizeBytes;
-  const bytes = Math.max(0, beat.memory.totalBytes - loadedBytes);
-  let missing = wanted && beat.memory.totalBytes > 0 ? wanted.needBytes - bytes : 0;
-  if (missing <= 0) return {bytes, suffices: true, evictSeconds: 0};
-
-  const idle = beat.engines
-    .filter(({readiness, busy, queued}) => readiness === 'ready' && busy + queued === 0)
-    .map(engine => ({bytes: engine.sizeBytes, seconds: evictionSeconds(engine, index)}))
-    .toSorted((a, b) => a.seconds - b.seconds);
-  let evictSeconds = 0;
-  for (const victim of idle) {
-    missing -= victim.bytes;
-    evictSeconds += victim.seconds;
-    if (missing <= 0) return {bytes, suffices: true, evictSeconds};
-  }
-  return {bytes, suffices: false, evictSeconds};
-}
-
-/** After so long without a request a model is three times less likely to be asked for again. */
-const reuseSeconds = 120;
-/** Idle time is not gossiped; from the default keep-alive it shows in what is left of it. */
-const keepAliveSeconds = 300;
-
-/** What the next request for it would have to wait for, times the chance that there is one soon. */
-function evictionSeconds({digest, sizeBytes, untilSeconds}: EngineBeat, index: InventoryIndex): number {
-  const loadMs = index.find(digest)?.learned?.loadMs;
-  const load = loadMs === undefined ? 0.8 + sizeBytes / 0.5e9 : loadMs / 1000;
-  const idleSeconds = untilSeconds < 0 ? 0 : Math.max(0, keepAliveSeconds - untilSeconds);
-  return load * Math.exp(-idleSeconds / reuseSeconds);
 }

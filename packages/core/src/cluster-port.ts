@@ -22,6 +22,8 @@ export interface ClientRequest {
   readonly policyFrom?: 'header' | 'provider' | undefined;
   /** The application, when a key was given. */
   readonly caller?: Caller | undefined;
+  /** Requests of one client wait in one line; absent: the key's name, else all are one client. */
+  readonly client?: string | undefined;
   /** With `stream: true` where the endpoint can, so that a cancel frees the slot at once (facts: llama-server §2). */
   readonly body: Uint8Array;
   /** Of the body; JSON unless given: multipart forms go through as they are (C66). */
@@ -162,6 +164,8 @@ export type ControlCommand = {readonly model: string; readonly node: string | un
       readonly context: number | undefined;
       readonly slots: number | undefined;
       readonly keep: boolean;
+      /** On so many nodes, the best ones; absent: on one. */
+      readonly copies?: number | undefined;
     }
   | {readonly kind: 'stop'}
   | {readonly kind: 'show'}
@@ -177,6 +181,13 @@ export interface ControlOutcome {
   readonly answer: ControlAnswer;
 }
 
+/** Where a waiting request stands. */
+export interface Place {
+  /** 1: the next. */
+  readonly position: number;
+  readonly waitMs: number;
+}
+
 /** One node's part in the mesh, as its gateway uses it. */
 export interface Cluster extends AsyncDisposable {
   /**
@@ -189,6 +200,8 @@ export interface Cluster extends AsyncDisposable {
   engines(): readonly EngineReport[];
   nodes(): readonly NodeReport[];
   inFlight(): number;
+  /** Where a request of this node's clients stands while every node that could run it is busy; undefined: it waits for nobody. */
+  waiting(request: RequestId): Place | undefined;
   /** Stops every engine of the model, on whichever node; false when none ran. */
   stop(model: string): Promise<boolean>;
   /** What this node has seen of requests: those of its clients and those of peers that it served. */

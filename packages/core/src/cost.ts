@@ -33,6 +33,9 @@ export interface Asked {
 /** `off`: the seed rule to the letter. `auto`: what costs least, which is the seed rule until something is measured. */
 export type Spread = 'off' | 'auto';
 
+/** What is priced, whether it may be asked or not. */
+type Priced = Omit<Candidate, 'exclusion'>;
+
 /** Speeds that stand in for those of a node that nothing is known of, so that it differs from the others in nothing. */
 export interface Reference {
   readonly prefillTps: number;
@@ -78,35 +81,93 @@ const riskSecondsFirst = 0.5;
 const riskSecondsMax = 60;
 
 /** Pure: the mean of what the nodes have measured of this model. */
-export function referenceOf(candidates: readonly Candidate[]): Reference {
-  const {prefillTps, decodeTps, outputTokens, bytesPerToken} = referenceAtFirst;
+export function referenceOf(candidates: readonly Priced[]): Reference {
+  const prefillTps = new Mean(referenceAtFirst.prefillTps);
+  const decodeTps = new Mean(referenceAtFirst.decodeTps);
+  const outputTokens = new Mean(referenceAtFirst.outputTokens);
+  const bytesPerToken = new Mean(referenceAtFirst.bytesPerToken);
+  for (const {learned} of candidates) {
+    if (learned === undefined) continue;
+    prefillTps.add(learned.prefillTps);
+    decodeTps.add(learned.decodeTps);
+    outputTokens.add(learned.outputTokens);
+    bytesPerToken.add(learned.bytesPerToken);
+  }
   return {
-    prefillTps: mean(candidates, learned => learned.prefillTps) ?? prefillTps,
-    decodeTps: mean(candidates, learned => learned.decodeTps) ?? decodeTps,
-    outputTokens: mean(candidates, learned => learned.outputTokens) ?? outputTokens,
-    bytesPerToken: mean(candidates, learned => learned.bytesPerToken) ?? bytesPerToken,
+    prefillTps: prefillTps.value,
+    decodeTps: decodeTps.value,
+    outputTokens: outputTokens.value,
+    bytesPerToken: bytesPerToken.value,
   };
 }
 
-function mean(
-  candidates: readonly Candidate[],
-  fact: (learned: LearnedFacts) => number | undefined,
-): number | undefined {
-  let sum = 0;
-  let count = 0;
-  for (const {learned} of candidates) {
-    const value = learned && fact(learned);
-    if (value === undefined) continue;
-    sum += value;
-    count += 1;
+class Mean {
+  readonly #otherwise: number;
+  #sum = 0;
+  #count = 0;
+
+  constructor(otherwise: number) {
+    this.#otherwise = otherwise;
   }
-  return count === 0 ? undefined : sum / count;
+
+  get value(): number {
+    return this.#count === 0 ? this.#otherwise : this.#sum / this.#count;
+  }
+
+  add(value: number | undefined): void {
+    if (value === undefined) return;
+    this.#sum += value;
+    this.#count += 1;
+  }
 }
 
 /** Pure: what the request costs on this node. `isCopy`: other nodes have the model loaded already. */
-export function costOf(candidate: Candidate, asked: Asked, reference: Reference, isCopy: boolean): Cost {
-  const {learned, likely} = candidate;
-  const isCold = candidate.state === 'stored' || candidate.state === 'absent';
+export function costOf(candidate: Priced, asked: Asked, reference: Reference, isCopy: boolean): Cost {
+  const terms = {...noCost};
+  fillTerms(terms, candidate, asked, {reference, isCopy});
+  const {path, model, queue, prefill} = terms;
+  return {
+    seconds: sum(terms),
+    firstByteSeconds: path + model + queue + prefill,
+    terms,
+    sources: sourcesOf(candidate, candidate.learned),
+  };
+}
+
+/** Pure: the same cost without what it is made of, which is needed of every node for every request. */
+export function secondsOf(candidate: Priced, asked: Asked, reference: Reference, isCopy: boolean): number {
+  fillTerms(scratch, candidate, asked, {reference, isCopy});
+  return sum(scratch);
+}
+
+type Terms = {-readonly [Term in CostTerm]: number};
+
+const noCost: Readonly<Terms> = {
+  path: 0,
+  model: 0,
+  queue: 0,
+  prefill: 0,
+  decode: 0,
+  evict: 0,
+  copy: 0,
+  policy: 0,
+  risk: 0,
+};
+/** Filled and read within one call, so that a thousand candidates need no thousand objects. */
+const scratch: Terms = {...noCost};
+
+function sum({path, model, queue, prefill, decode, evict, copy, policy, risk}: Terms): number {
+  return path + model + queue + prefill + decode + evict + copy + policy + risk;
+}
+
+interface Comparison {
+  readonly reference: Reference;
+  readonly isCopy: boolean;
+}
+
+function fillTerms(terms: Terms, candidate: Priced, asked: Asked, {reference, isCopy}: Comparison): void {
+  const {failures, learned, likely, state} = candidate;
+  const isCold = state === 'stored' || state === 'absent';
   const running = candidate.running + candidate.ownOffers;
 
   const load = isCold ? loadSeconds(candidate) : 0;
@@ -116,26 +177,17 @@ export function costOf(candidate: Candidate, asked: Asked, reference: Reference,
   const tokens = Math.max(0, asked.promptBytes - candidate.hitBytes) / bytesPerToken;
   const output = Math.min(asked.maxTokens ?? Infinity, learned?.outputTokens ?? reference.outputTokens);
 
-  const path = pathSeconds(candidate, asked.promptBytes);
-  const model = modelSeconds(candidate, load);
-  const queue = queueSeconds(candidate, output / decodeTps);
-  const prefill = tokens / prefillTps / (1 - Math.min(prefillSlowdownMax, prefillSlowdown * running));
-  const decode = decodeWeight * (output / decodeTps) * (1 + decodeSlowdown * running);
-  const evict = isCold ? candidate.evictSeconds : 0;
-  const copy = isCold && isCopy ? Math.max(copySecondsMin, copyShare * load) : 0;
-  const risk =
-    candidate.failures === 0 ? 0 : Math.min(riskSecondsMax, riskSecondsFirst * 2 ** (candidate.failures - 1));
-
-  const firstByteSeconds = path + model + queue + prefill;
-  return {
-    seconds: firstByteSeconds + decode + evict + copy + risk,
-    firstByteSeconds,
-    terms: {path, model, queue, prefill, decode, evict, copy, policy: 0, risk},
-    sources: sourcesOf(candidate, learned),
-  };
+  terms.path = pathSeconds(candidate, asked.promptBytes);
+  terms.model = modelSeconds(candidate, load);
+  terms.queue = queueSeconds(candidate, output / decodeTps);
+  terms.prefill = tokens / prefillTps / (1 - Math.min(prefillSlowdownMax, prefillSlowdown * running));
+  terms.decode = decodeWeight * (output / decodeTps) * (1 + decodeSlowdown * running);
+  terms.evict = isCold ? candidate.evictSeconds : 0;
+  terms.copy = isCold && isCopy ? Math.max(copySecondsMin, copyShare * load) : 0;
+  terms.risk = failures === 0 ? 0 : Math.min(riskSecondsMax, riskSecondsFirst * 2 ** (failures - 1));
 }
 
-function pathSeconds({self, relayed, roundTripMs}: Candidate, bytes: number): number {
+function pathSeconds({self, relayed, roundTripMs}: Priced, bytes: number): number {
   if (self) return selfSeconds;
   const roundTrip = roundTripMs === undefined ? roundTripSecondsAtFirst : roundTripMs / 1000;
   return relayed
@@ -144,12 +196,12 @@ function pathSeconds({self, relayed, roundTripMs}: Candidate, bytes: number): nu
 }
 
 /** Until the engine could begin. A loading one tells itself how long that will be. */
-function modelSeconds({state, waitMs, ageMs, hasRoom}: Candidate, load: number): number {
+function modelSeconds({state, waitMs, ageMs, hasRoom}: Priced, load: number): number {
   if (state === 'ready') return 0;
   return state === 'loading' ? Math.max(0, waitMs - ageMs) / 1000 : load + (hasRoom ? 0 : noRoomSeconds);
 }
 
-function loadSeconds({learned, likely, sizeBytes, state}: Candidate): number {
+function loadSeconds({learned, likely, sizeBytes, state}: Priced): number {
   const pull = state === 'absent' ? sizeBytes / pullBytesPerSecond : 0;
   const load = learned?.loadMs ?? likely?.loadMs;
   return pull + (load === undefined ? loadStartSeconds + sizeBytes / loadBytesPerSecond : load / 1000);
@@ -159,7 +211,7 @@ function loadSeconds({learned, likely, sizeBytes, state}: Candidate): number {
  * Until a slot is free: what the owner itself said, less the time since, and this node's own offers that it had not
  * counted yet.
  */
-function queueSeconds(candidate: Candidate, decodeSeconds: number): number {
+function queueSeconds(candidate: Priced, decodeSeconds: number): number {
   const {slots, busy, queued, ownOffers, waitMs, ageMs, state, learned} = candidate;
   const said = state === 'ready' ? Math.max(0, waitMs - ageMs) / 1000 : 0;
   if (ownOffers === 0 || slots === 0) return said;
@@ -170,7 +222,7 @@ function queueSeconds(candidate: Candidate, decodeSeconds: number): number {
 }
 
 /** Which terms rest on measurements, as one of few shared objects: they are the same for most candidates. */
-function sourcesOf({self, roundTripMs, state}: Candidate, learned: LearnedFacts | undefined): Cost['sources'] {
+function sourcesOf({self, roundTripMs, state}: Priced, learned: LearnedFacts | undefined): Cost['sources'] {
   const bits =
     (self || roundTripMs !== undefined ? 1 : 0) +
     (state === 'ready' || learned?.loadMs !== undefined ? 2 : 0) +

@@ -3,8 +3,8 @@ import type {Question, Reach, SelfFacts} from './candidates.ts';
 import type {Asked} from './cost.ts';
 import type {Digest, NodeId} from './ids.ts';
 import type {ModelFacts} from './model.ts';
-import {rank} from './rank.ts';
-import type {Ranked} from './rank.ts';
+import {weigh} from './rank.ts';
+import type {Decision} from './rank.ts';
 import type {KnownNode, View} from './view.ts';
 
 /** Everything that a choice of node depends on. Kept in the journal, so that it can be made again (law 9). */
@@ -16,12 +16,13 @@ export interface DecisionFacts {
   readonly reach: ReadonlyMap<NodeId, Reach>;
 }
 
-/** Pure: every node, best first, each with its place and the reason for it. */
-export function decide(facts: DecisionFacts): readonly Ranked[] {
-  const ranked = rankWith(facts, facts.reach);
-  if (ranked[0]?.place !== undefined || !ranked.some(({exclusion}) => exclusion === 'quarantined')) return ranked;
+/** Pure: whom to ask; the same facts always give the same decision. */
+export function decide(facts: DecisionFacts): Decision {
+  const {question, reach} = facts;
+  const decided = weighWith(facts, reach);
+  if (decided.best !== undefined || ![...reach.values()].some(isQuarantined(question.nowMs))) return decided;
   // Nobody else is left: a node in quarantine is probed, not banned.
-  return rankWith(facts, new Map([...facts.reach].map(([node, reach]) => [node, forgiven(reach)])));
+  return weighWith(facts, new Map([...reach].map(([node, way]) => [node, forgiven(way)])));
 }
 
 /** Pure: the facts without what cannot change the decision, which is most of an inventory. */
@@ -38,8 +39,12 @@ export function compactFacts(facts: DecisionFacts): DecisionFacts {
   };
 }
 
-function rankWith({asked, question, self, nodes}: DecisionFacts, reach: DecisionFacts['reach']): readonly Ranked[] {
-  return rank(candidatesFor(question, self, {nodes, stamps: new Map()}, reach), asked);
+function weighWith({asked, question, self, nodes}: DecisionFacts, reach: DecisionFacts['reach']): Decision {
+  return weigh(candidatesFor(question, self, {nodes, stamps: new Map()}, reach), asked);
+}
+
+function isQuarantined(nowMs: number): (reach: Reach) => boolean {
+  return ({quarantinedUntilMs}) => quarantinedUntilMs > nowMs;
 }
 
 function forgiven(reach: Reach): Reach {

@@ -1,6 +1,6 @@
 import type {LogPage} from './control.ts';
 import type {StoredModel} from './model.ts';
-import type {MemoryFacts} from './record.ts';
+import type {HardwareFacts, MemoryFacts} from './record.ts';
 import type {Busy, Endpoint, Refusal, WorkResponse} from './work.ts';
 
 /** States of one engine; see `engine-state.ts`. */
@@ -81,6 +81,8 @@ export interface EngineHost extends AsyncDisposable {
    */
   stop(key: string): Promise<void>;
   memory(): MemoryFacts;
+  /** How fast machines of this kind are; undefined: nobody can tell. Changes when drivers have woken. */
+  hardware(): HardwareFacts | undefined;
   /** Grows with every change of load. */
   loadSeq(): number;
   /** Calls back after every change that `engines()` shows, until disposed. */

@@ -3,7 +3,7 @@
  * how records merge, how nodes are ranked and how bytes are laid out; it owns no outside technology and keeps no
  * state.
  */
-export type {Answer, ClientRequest, Cluster, EngineReport, ModelReport} from './cluster-port.ts';
+export type {Answer, ClientRequest, Cluster, EngineReport, ModelReport, Place} from './cluster-port.ts';
 export type {ControlCommand, ControlOutcome} from './cluster-port.ts';
 export {controlBytesMax, decodeControl, decodeControlAnswer, encodeControl, encodeControlAnswer} from './control.ts';
 export {logLineLengthMax, logPageLinesMax} from './control.ts';
@@ -72,8 +72,10 @@ export {firstByteBudgetMs} from './first-byte-budget.ts';
 export type {PatienceLimits} from './first-byte-budget.ts';
 export {isNews, learn, learnedNames, nothingLearned} from './learned.ts';
 export type {LearnedFacts, LearnedName} from './learned.ts';
-export {rank} from './rank.ts';
-export type {Ranked} from './rank.ts';
+export {guessHardware} from './guess-hardware.ts';
+export type {MachineFacts, ProcessorFacts} from './guess-hardware.ts';
+export {rank, toEntry, weigh} from './rank.ts';
+export type {Decision, Ranked} from './rank.ts';
 export {editDistance, resolveModel, toNamedModel, withoutDemo} from './resolve-model.ts';
 export type {NamedModel, Resolution} from './resolve-model.ts';
 export {countUse, makeRoom, planStart, worthOf} from './room.ts';

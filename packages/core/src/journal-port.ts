@@ -50,6 +50,8 @@ export type RequestEvent =
       /** How long it would take until the first output, as this node thought. */
       readonly estimateMs: number;
     }
+  /** Every node that could run it is busy, and it waits for its turn among this node's clients. */
+  | {readonly kind: 'queued'; readonly position: number; readonly waitMs: number}
   | {readonly kind: 'accepted'; readonly attempt: number; readonly digest: Digest}
   | {readonly kind: 'busy'; readonly attempt: number; readonly reason: BusyReason; readonly retryAfterMs: number}
   | {readonly kind: 'refused'; readonly attempt: number; readonly code: RefusalCode; readonly message: string}
@@ -102,6 +104,8 @@ export interface RequestSummary {
   readonly status: number | undefined;
   readonly attempts: number;
   readonly estimateMs: number | undefined;
+  /** Its place when it began to wait for its turn; undefined once it has been offered to a node. */
+  readonly position?: number | undefined;
   readonly firstByteMs: number | undefined;
   readonly totalMs: number | undefined;
   readonly usage: Usage | undefined;

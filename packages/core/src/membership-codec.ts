@@ -47,6 +47,7 @@ export type MembersQuestion =
       readonly kind: 'adopt';
       readonly mesh: NodeId;
       readonly chain: readonly SignedStatement[];
+      readonly meshSecret?: Uint8Array | undefined;
     }
   | {readonly kind: 'revoke'; readonly revocations: readonly ChainedStatement[]};
 
@@ -58,6 +59,8 @@ export type MembersAnswer =
       readonly chain: readonly SignedStatement[];
       readonly revocations: readonly ChainedStatement[];
       readonly addresses: readonly {readonly node: NodeId; readonly addresses: readonly string[]}[];
+      /** What all members know and nobody else: the key of what they tell each other in hashes. */
+      readonly meshSecret?: Uint8Array | undefined;
     }
   | {readonly kind: 'done'}
   | {readonly kind: 'no'; readonly reason: string};
@@ -65,7 +68,15 @@ export type MembersAnswer =
 const reasonLengthMax = 500;
 const secretLengthMax = 64;
 const mesh = z.custom<NodeId>(isNodeId);
+const meshSecret = z
+  .instanceof(Uint8Array)
+  .refine(({length}) => length >= 16 && length <= secretLengthMax)
+  .optional();
 const v = z.literal(wireVersion);
+
+function secretOf({q}: {readonly q?: Uint8Array | undefined}): {readonly meshSecret?: Uint8Array} {
+  return q === undefined ? {} : {meshSecret: q};
+}
 
 const question = z
   .discriminatedUnion('k', [
@@ -76,7 +87,7 @@ const question = z
       n: z.string().max(nameLengthMax),
     }),
     z.object({v, k: z.literal('renew')}),
-    z.object({v, k: z.literal('adopt'), i: mesh, p: statementChain}),
+    z.object({v, k: z.literal('adopt'), i: mesh, p: statementChain, q: meshSecret}),
     z.object({v, k: z.literal('revoke'), y: revocations}),
   ])
   .transform((q): MembersQuestion => {
@@ -86,7 +97,7 @@ const question = z
       case 'renew':
         return {kind: 'renew'};
       case 'adopt':
-        return {kind: 'adopt', mesh: q.i, chain: q.p};
+        return {kind: 'adopt', mesh: q.i, chain: q.p, ...secretOf(q)};
       case 'revoke':
         return {kind: 'revoke', revocations: q.y};
     }
@@ -99,7 +110,7 @@ export function encodeMembersQuestion(asked: MembersQuestion): Uint8Array {
     case 'renew':
       return encode({v: wireVersion, k: 'renew'});
     case 'adopt':
-      return encode({v: wireVersion, k: 'adopt', i: asked.mesh, p: writeChain(asked.chain)});
+      return encode({v: wireVersion, k: 'adopt', i: asked.mesh, p: writeChain(asked.chain), ...secretPart(asked)});
     case 'revoke':
       return encode({v: wireVersion, k: 'revoke', y: asked.revocations.map(statementPart)});
   }
@@ -119,6 +130,7 @@ const answer = z
       p: statementChain,
       y: revocations,
       a: hints,
+      q: meshSecret,
     }),
     z.object({v, k: z.literal('done')}),
     z.object({v, k: z.literal('no'), t: z.string().max(reasonLengthMax)}),
@@ -126,7 +138,15 @@ const answer = z
   .transform((a): MembersAnswer => {
     switch (a.k) {
       case 'welcome':
-        return {kind: 'welcome', mesh: a.i, meshName: a.m, chain: a.p, revocations: a.y, addresses: a.a};
+        return {
+          kind: 'welcome',
+          mesh: a.i,
+          meshName: a.m,
+          chain: a.p,
+          revocations: a.y,
+          addresses: a.a,
+          ...secretOf(a),
+        };
       case 'done':
         return {kind: 'done'};
       case 'no':
@@ -145,12 +165,17 @@ export function encodeMembersAnswer(given: MembersAnswer): Uint8Array {
         p: writeChain(given.chain),
         y: given.revocations.map(statementPart),
         a: given.addresses.map(({node, addresses}) => [node, addresses]),
+        ...secretPart(given),
       });
     case 'done':
       return encode({v: wireVersion, k: 'done'});
     case 'no':
       return encode({v: wireVersion, k: 'no', t: given.reason.slice(0, reasonLengthMax)});
   }
+}
+
+function secretPart({meshSecret: secret}: {readonly meshSecret?: Uint8Array | undefined}): {readonly q?: Uint8Array} {
+  return secret === undefined ? {} : {q: secret};
 }
 
 export function decodeMembersAnswer(data: Uint8Array): MembersAnswer {

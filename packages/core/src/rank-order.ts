@@ -1,84 +1,73 @@
 import type {Candidate, Exclusion} from './candidates.ts';
-import type {Cost} from './cost.ts';
 
-/** A candidate while it is being ranked. Internal to `rank`. */
-export interface Entry {
-  readonly candidate: Candidate;
+/** A candidate while it is being ranked. One object a node: a second one would double the work of the collector. */
+export interface Entry extends Omit<Candidate, 'exclusion'> {
   exclusion: Exclusion | undefined;
-  readonly cost: Cost | undefined;
-  readonly seconds: number;
+  /** Infinity: it may not be asked. */
+  seconds: number;
   /** Lower goes first. Even: the seed rule decides inside; odd: the cost. */
   group: number;
-  /** What counts of its known prompt. */
-  hit: number;
-  hash: number;
 }
 
-/** Costs are compared in whole microseconds; so many nodes fit beside them into one exact number. */
-const nodesMax = 4096;
-
-/**
- * By group; inside by cost or by the steps. Costs are sorted as plain numbers with the index in their last digits,
- * because a comparison of two objects takes longer than all the rest of ranking.
- */
-export function order(entries: readonly Entry[]): readonly Entry[] {
-  const groups = new Map<number, Entry[]>();
-  for (const entry of entries) {
-    const members = groups.get(entry.group);
-    if (members) members.push(entry);
-    else groups.set(entry.group, [entry]);
-  }
-  const ordered: Entry[] = [];
-  for (const [number, members] of [...groups].toSorted(([a], [b]) => a - b)) {
-    const isByCost = (number & 1) === 1 && members.length <= nodesMax;
-    for (const entry of isByCost ? byCost(members) : members.toSorted(compareBySteps)) ordered.push(entry);
-  }
-  return ordered;
-}
-
-function byCost(members: readonly Entry[]): readonly Entry[] {
-  const keys = new Float64Array(members.length);
-  for (const [index, {seconds}] of members.entries()) keys[index] = micros(seconds) * nodesMax + index;
-  keys.sort();
-  const sorted: Entry[] = [];
-  let run: Entry[] = [];
-  let runMicros = -1;
-  for (const key of keys) {
-    const cost = Math.floor(key / nodesMax);
-    const entry = members[key - cost * nodesMax];
-    if (!entry) continue;
-    if (cost !== runMicros && run.length > 0) {
-      sorted.push(...(run.length > 1 ? run.toSorted(compareBySteps) : run));
-      run = [];
-    }
-    runMicros = cost;
-    run.push(entry);
-  }
-  sorted.push(...run.toSorted(compareBySteps));
-  return sorted;
-}
-
-/** At most some weeks, so that the number stays exact with the index behind it. */
+/** Costs are compared in whole microseconds, so that what is equal but for rounding is equal. */
 function micros(seconds: number): number {
-  return Math.min(2e12, Math.round(seconds * 1e6));
+  return Math.round(seconds * 1e6);
 }
 
-/** The steps, written out for speed; then by lot, which is the same on every node; then by id. */
-function compareBySteps(a: Entry, b: Entry): number {
-  const one = a.candidate;
-  const other = b.candidate;
-  const oneCold = isCold(one);
-  const otherCold = isCold(other);
-  return (
-    b.hit - a.hit ||
-    stateRank(other.state) - stateRank(one.state) ||
-    (oneCold && otherCold ? other.roomBytes - one.roomBytes : 0) ||
-    Number(other.self) - Number(one.self) ||
-    other.freeSlots - one.freeSlots ||
-    one.queued - other.queued ||
-    b.hash - a.hash ||
-    (one.node < other.node ? -1 : 1)
-  );
+/** The order for one request: total, and the same whatever the order of the entries. */
+export class RankOrder {
+  readonly #requestHash: number;
+  readonly #goesByCost: boolean;
+
+  constructor(request: string, goesByCost: boolean) {
+    this.#requestHash = hash32(request, 0, hashStart);
+    this.#goesByCost = goesByCost;
+  }
+
+  /** What counts of its known prompt. */
+  hit({hitBytes}: Entry): number {
+    return this.#goesByCost ? hitBytes : 0;
+  }
+
+  /** Without sorting the others: only these two matter for the choice and its reason. */
+  firstTwo(entries: readonly Entry[]): readonly [Entry | undefined, Entry | undefined] {
+    let first: Entry | undefined;
+    let second: Entry | undefined;
+    for (const entry of entries) {
+      if (first === undefined || this.compare(entry, first) < 0) {
+        second = first;
+        first = entry;
+      } else if (second === undefined || this.compare(entry, second) < 0) {
+        second = entry;
+      }
+    }
+    return [first, second];
+  }
+
+  all(entries: readonly Entry[]): readonly Entry[] {
+    return entries.toSorted((a, b) => this.compare(a, b));
+  }
+
+  /** By group; inside by cost or by the steps; then by lot, which is the same on every node; then by id. */
+  compare(a: Entry, b: Entry): number {
+    if (a.group !== b.group) return a.group - b.group;
+    const byCost = (a.group & 1) === 1 ? micros(a.seconds) - micros(b.seconds) : 0;
+    if (byCost !== 0) return byCost;
+    return (
+      this.hit(b) - this.hit(a) ||
+      stateRank(b.state) - stateRank(a.state) ||
+      (isCold(a) && isCold(b) ? b.roomBytes - a.roomBytes : 0) ||
+      Number(b.self) - Number(a.self) ||
+      b.freeSlots - a.freeSlots ||
+      a.queued - b.queued ||
+      this.#lot(b) - this.#lot(a) ||
+      (a.node < b.node ? -1 : 1)
+    );
+  }
+
+  #lot({node}: Entry): number {
+    return hash32(node, Math.max(0, node.length - hashedCharacters), this.#requestHash);
+  }
 }
 
 function stateRank(state: Candidate['state']): number {
@@ -95,6 +84,19 @@ function stateRank(state: Candidate['state']): number {
 }
 
 /** It would have to be loaded first. */
-export function isCold({state}: Candidate): boolean {
+export function isCold({state}: Pick<Candidate, 'state'>): boolean {
   return state === 'stored' || state === 'absent';
+}
+
+/** Node ids begin alike and differ at their end. */
+const hashedCharacters = 12;
+const hashStart = 0x811c9dc5;
+
+/** FNV-1a, 32 bits: spreads equal requests without chance; not for security. */
+function hash32(text: string, from: number, start: number): number {
+  let hash = start;
+  for (let index = from; index < text.length; index += 1) {
+    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
+  }
+  return hash >>> 0;
 }

@@ -1,6 +1,7 @@
+import {costTerms} from './cost.ts';
 import type {Cost, CostTerm} from './cost.ts';
 import {isCold} from './rank-order.ts';
-import type {Entry} from './rank-order.ts';
+import type {Entry, RankOrder} from './rank-order.ts';
 
 /** What each term is called when it decides for somebody. */
 const termWords: Readonly<Record<CostTerm, string>> = {
@@ -15,82 +16,47 @@ const termWords: Readonly<Record<CostTerm, string>> = {
   risk: 'failed less',
 };
 
+/** What two entries are compared by. */
+export interface Comparing {
+  readonly order: RankOrder;
+  readonly costFor: (entry: Entry) => Cost | undefined;
+}
+
 /** Why it is first, against the runner-up. */
-export function whyFirst(first: Entry, runnerUp: Entry | undefined): string {
-  if (runnerUp) return advantage(first, runnerUp);
-  return isCold(first.candidate) ? 'the only candidate' : 'loaded, the only candidate';
+export function whyFirst(first: Entry, runnerUp: Entry | undefined, by: Comparing): string {
+  if (runnerUp) return advantage(first, runnerUp, by);
+  return isCold(first) ? 'the only candidate' : 'loaded, the only candidate';
 }
 
 /** Why it is not first. */
-export function whyBehind(entry: Entry, first: Entry | undefined): string {
-  return first ? `behind ${first.candidate.name}: ${advantage(first, entry)}` : 'equal';
+export function whyBehind(entry: Entry, first: Entry | undefined, by: Comparing): string {
+  return first ? `behind ${first.name}: ${advantage(first, entry, by)}` : 'equal';
 }
 
 /** What speaks for the first of two. */
-function advantage(first: Entry, second: Entry): string {
-  if (first.candidate.preferred !== second.candidate.preferred) return 'preferred';
+function advantage(first: Entry, second: Entry, {order, costFor}: Comparing): string {
+  if (first.preferred !== second.preferred) return 'preferred';
   if (first.group !== second.group && second.group % 10 === 6) return 'long enough context';
   if (first.group !== second.group && second.group % 10 === 3) return 'no second copy';
-  if ((first.group !== second.group || (first.group & 1) === 1) && first.cost && second.cost) {
-    return termWords[largestDifference(first.cost.terms, second.cost.terms)];
+  if (first.group !== second.group || (first.group & 1) === 1) {
+    const [one, other] = [costFor(first), costFor(second)];
+    if (one && other) return termWords[largestDifference(one.terms, other.terms)];
   }
+  if (order.hit(first) !== order.hit(second)) return 'has read the prompt before';
   return steps.find(({value}) => value(first) !== value(second))?.words ?? 'equal';
 }
 
-/** Written out, because it is done for every candidate of every request. */
 function largestDifference(first: Cost['terms'], second: Cost['terms']): CostTerm {
-  let largest: CostTerm = 'path';
-  let gain = second.path - first.path;
-  let next = second.model - first.model;
-  if (next > gain) {
-    largest = 'model';
-    gain = next;
-  }
-  next = second.queue - first.queue;
-  if (next > gain) {
-    largest = 'queue';
-    gain = next;
-  }
-  next = second.prefill - first.prefill;
-  if (next > gain) {
-    largest = 'prefill';
-    gain = next;
-  }
-  next = second.decode - first.decode;
-  if (next > gain) {
-    largest = 'decode';
-    gain = next;
-  }
-  next = second.evict - first.evict;
-  if (next > gain) {
-    largest = 'evict';
-    gain = next;
-  }
-  next = second.copy - first.copy;
-  if (next > gain) {
-    largest = 'copy';
-    gain = next;
-  }
-  next = second.policy - first.policy;
-  if (next > gain) {
-    largest = 'policy';
-    gain = next;
-  }
-  next = second.risk - first.risk;
-  if (next > gain) {
-    largest = 'risk';
-    gain = next;
-  }
-  return largest;
+  const gain = (term: CostTerm): number => second[term] - first[term];
+  return costTerms.reduce((largest, term) => (gain(term) > gain(largest) ? term : largest));
 }
 
 /** The steps in words; each decides alone, and the next is only asked when both sides are equal. */
 const steps: readonly {readonly words: string; readonly value: (entry: Entry) => number}[] = [
-  {words: 'has read the prompt before', value: ({hit}) => hit},
-  {words: 'loaded', value: ({candidate: {state}}) => (state === 'ready' ? 2 : state === 'loading' ? 1 : 0)},
-  {words: 'on disk', value: ({candidate: {state}}) => (state === 'absent' ? 0 : 1)},
-  {words: 'most room', value: ({candidate}) => (isCold(candidate) ? candidate.roomBytes : 0)},
-  {words: 'this node', value: ({candidate}) => (candidate.self ? 1 : 0)},
-  {words: 'free slots', value: ({candidate}) => candidate.freeSlots},
-  {words: 'shortest queue', value: ({candidate}) => -candidate.queued},
+  {words: 'loaded', value: ({state}) => (state === 'ready' ? 2 : state === 'loading' ? 1 : 0)},
+  {words: 'on disk', value: ({state}) => (state === 'absent' ? 0 : 1)},
+  {words: 'most room', value: entry => (isCold(entry) ? entry.roomBytes : 0)},
+  {words: 'this node', value: ({self}) => (self ? 1 : 0)},
+  {words: 'free slots', value: ({freeSlots}) => freeSlots},
+  {words: 'shortest queue', value: ({queued}) => -queued},
 ];

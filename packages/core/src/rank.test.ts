@@ -5,7 +5,7 @@ import {seedCases} from '../../../test/support/seed-cases.ts';
 import type {Candidate} from './candidates.ts';
 import {costTerms} from './cost.ts';
 import type {Spread} from './cost.ts';
-import {rank} from './rank.ts';
+import {rank, toEntry, weigh} from './rank.ts';
 
 /** Names of the nodes that may be asked, best first. */
 function order(spread: Spread, ...candidates: readonly Candidate[]): string {
@@ -104,6 +104,18 @@ test('ranking does not depend on the order of its input, loses nobody and explai
         t.true(reason.length > 0);
         if (place !== undefined) t.true(cost !== undefined && costTerms.every(term => cost.terms[term] >= 0));
       }
+    }),
+  );
+});
+
+test('who is asked is the first of the whole order, with the same reason and cost', t => {
+  fc.assert(
+    fc.property(several(measured), fc.string(), anySpread, (candidates, request, spread) => {
+      const {best, ranked} = weigh(candidates.map(toEntry), asked({request, spread}));
+      t.deepEqual(
+        best,
+        ranked.find(({place}) => place === 0),
+      );
     }),
   );
 });

@@ -1,9 +1,10 @@
 import type {Candidate} from './candidates.ts';
-import {costOf, referenceOf} from './cost.ts';
+import {costOf, referenceOf, secondsOf} from './cost.ts';
 import type {Asked, Cost} from './cost.ts';
-import {isCold, order} from './rank-order.ts';
+import {isCold, RankOrder} from './rank-order.ts';
 import type {Entry} from './rank-order.ts';
 import {whyBehind, whyFirst} from './rank-words.ts';
+import type {Comparing} from './rank-words.ts';
 
 /** A candidate with its place and the reason for it, in words. */
 export interface Ranked extends Candidate {
@@ -14,6 +15,14 @@ export interface Ranked extends Candidate {
   readonly cost: Cost | undefined;
 }
 
+/** Whom to ask, and why: the explanation is made when it is first asked for, for the journal after the request. */
+export interface Decision {
+  /** Undefined: nobody may be asked. */
+  readonly best: Ranked | undefined;
+  /** Every candidate, best first, those that may not be asked last. */
+  readonly ranked: readonly Ranked[];
+}
+
 /** Costs closer than this say nothing, so the seed rule decides between them. */
 const tieSeconds = 0.03;
 const tieShare = 0.03;
@@ -21,49 +30,85 @@ const tieShare = 0.03;
 /** A token is hardly ever longer: a prompt with more bytes a token than this would not fit for certain. */
 const bytesPerTokenMax = 16;
 
+/** Pure: every candidate in the order of `weigh`, each with its reason. */
+export function rank(candidates: readonly Candidate[], asked: Asked): readonly Ranked[] {
+  return weigh(candidates.map(toEntry), asked).ranked;
+}
+
+/** A candidate that nobody has weighed yet. */
+export function toEntry(candidate: Candidate): Entry {
+  return {...candidate, seconds: Infinity, group: 0};
+}
+
 /**
  * Orders the candidates. `auto` goes by cost in seconds; those within a small band of the best are equal, and between
  * equals the seed rule decides: (1) a node that has the model loaded; (2) one that has it on disk; (3) the one with
  * the most room; ties to itself (S20–S29). `off`, and `auto` while nobody has measured anything, is the seed rule
  * alone. A second copy is made only where measured facts say that it pays, and by one node at a time. A preferred
  * node goes first whatever its state (S92). Pure, total and independent of the order of its input; every candidate is
- * in the result, with its reason.
+ * in the result, with its reason. The entries belong to it from here on.
  */
-export function rank(candidates: readonly Candidate[], asked: Asked): readonly Ranked[] {
+export function weigh(candidates: readonly Entry[], asked: Asked): Decision {
   const reference = referenceOf(candidates);
   const copies = copyRule(candidates, asked);
+  const {hasHolder} = copies;
   const placed: Entry[] = [];
   const out: Entry[] = [];
   for (const candidate of candidates) {
     const {exclusion} = candidate;
     const isAskable = exclusion === undefined;
-    const cost = isAskable || exclusion === 'busy' ? costOf(candidate, asked, reference, copies.hasHolder) : undefined;
-    const entry: Entry = {candidate, exclusion, cost, seconds: cost?.seconds ?? Infinity, hit: 0, group: 0, hash: 0};
-    if (isAskable) placed.push(entry);
-    else out.push(entry);
+    if (isAskable || exclusion === 'busy') candidate.seconds = secondsOf(candidate, asked, reference, hasHolder);
+    (isAskable ? placed : out).push(candidate);
   }
   const left = copies.hasBusyHolder ? withoutNeedlessCopies(placed, out, copies) : placed;
   const goesByCost = asked.spread === 'auto' && copies.isMeasured;
   group(left, {goesByCost, mayCopy: copies.mayCopy || !goesByCost, asked});
-  const ordered = order(left);
-  out.sort((a, b) => (a.candidate.node < b.candidate.node ? -1 : 1));
+  const costFor = (entry: Entry): Cost | undefined =>
+    entry.seconds === Infinity ? undefined : costOf(entry, asked, reference, hasHolder);
+  return new Weighed({placed: left, out, order: new RankOrder(asked.request, goesByCost), costFor});
+}
 
-  const [best, runnerUp] = ordered;
-  const ranked: Ranked[] = [];
-  for (const entry of ordered) {
-    const reason = entry === best ? whyFirst(entry, runnerUp) : whyBehind(entry, best);
-    ranked.push(withPlace(entry, ranked.length, reason));
+interface Weighing extends Comparing {
+  readonly placed: readonly Entry[];
+  readonly out: readonly Entry[];
+}
+
+class Weighed implements Decision {
+  readonly best: Ranked | undefined;
+  readonly #weighing: Weighing;
+  #ranked: readonly Ranked[] | undefined;
+
+  constructor(weighing: Weighing) {
+    this.#weighing = weighing;
+    const [first, runnerUp] = weighing.order.firstTwo(weighing.placed);
+    this.best = first && withPlace(first, 0, whyFirst(first, runnerUp, weighing), weighing.costFor(first));
   }
-  for (const entry of out) ranked.push(withPlace(entry, undefined, entry.exclusion ?? 'tried'));
-  return ranked;
+
+  get ranked(): readonly Ranked[] {
+    this.#ranked ??= explainAll(this.#weighing);
+    return this.#ranked;
+  }
+}
+
+function explainAll(weighing: Weighing): readonly Ranked[] {
+  const {costFor, order, out, placed} = weighing;
+  const ordered = order.all(placed);
+  const [first, runnerUp] = ordered;
+  const last = out.toSorted((a, b) => (a.node < b.node ? -1 : 1));
+  return [
+    ...ordered.map((entry, place) => {
+      const reason = entry === first ? whyFirst(entry, runnerUp, weighing) : whyBehind(entry, first, weighing);
+      return withPlace(entry, place, reason, costFor(entry));
+    }),
+    ...last.map(entry => withPlace(entry, undefined, entry.exclusion ?? 'tried', costFor(entry))),
+  ];
 }
 
 /** A holder that answered busy is waited for, unless another load is allowed and costs less than the wait. */
 function withoutNeedlessCopies(placed: readonly Entry[], out: Entry[], {mayCopy}: CopyRule): Entry[] {
   const holderSeconds = busyHolderSeconds(out);
   return placed.filter(entry => {
-    const {candidate, seconds} = entry;
-    if (!isCold(candidate) || candidate.preferred || (mayCopy && seconds < holderSeconds)) return true;
+    if (!isCold(entry) || entry.preferred || (mayCopy && entry.seconds < holderSeconds)) return true;
     entry.exclusion = 'second copy';
     out.push(entry);
     return false;
@@ -79,7 +124,7 @@ interface CopyRule {
 }
 
 /** A second copy needs measurements of every holder, and nobody who is loading one already. */
-function copyRule(candidates: readonly Candidate[], {spread}: Asked): CopyRule {
+function copyRule(candidates: readonly Entry[], {spread}: Asked): CopyRule {
   let isMeasured = false;
   let hasHolder = false;
   let hasBusyHolder = false;
@@ -99,8 +144,8 @@ function copyRule(candidates: readonly Candidate[], {spread}: Asked): CopyRule {
 /** The least that one of the holders which answered busy would cost, by its newest record. */
 function busyHolderSeconds(out: readonly Entry[]): number {
   let least = Infinity;
-  for (const {exclusion, candidate, seconds} of out) {
-    if (exclusion === 'busy' && !isCold(candidate) && seconds < least) least = seconds;
+  for (const {exclusion, seconds, state} of out) {
+    if (exclusion === 'busy' && !isCold({state}) && seconds < least) least = seconds;
   }
   return least;
 }
@@ -113,36 +158,33 @@ interface Grouping {
 
 /** Preferred before others; inside: the best by cost and its equals, the rest by cost, held copies, too short ones. */
 function group(entries: readonly Entry[], {goesByCost, mayCopy, asked}: Grouping): void {
-  const isHeld = ({candidate}: Entry): boolean => !mayCopy && isCold(candidate) && !candidate.preferred;
-  const requestHash = hash32(asked.request, hashStart);
+  const isHeld = (entry: Entry): boolean => !mayCopy && isCold(entry) && !entry.preferred;
   let bestPreferred = Infinity;
   let bestOther = Infinity;
   for (const entry of entries) {
-    if (entry.candidate.preferred) bestPreferred = Math.min(bestPreferred, entry.seconds);
+    if (entry.preferred) bestPreferred = Math.min(bestPreferred, entry.seconds);
     else if (!isHeld(entry)) bestOther = Math.min(bestOther, entry.seconds);
   }
   for (const entry of entries) {
-    const {preferred, node, hitBytes} = entry.candidate;
+    const {preferred} = entry;
     const best = preferred ? bestPreferred : bestOther;
     const isEqual = !goesByCost || entry.seconds <= best + Math.max(tieSeconds, tieShare * best);
-    const step = isTooShort(entry.candidate, asked) ? 6 : isHeld(entry) ? 3 : isEqual ? 0 : 1;
+    const step = isTooShort(entry, asked) ? 6 : isHeld(entry) ? 3 : isEqual ? 0 : 1;
     entry.group = (preferred ? 0 : 10) + step;
-    entry.hit = goesByCost ? hitBytes : 0;
-    entry.hash = hash32(node.slice(-hashedCharacters), requestHash);
   }
 }
 
-function isTooShort({contextTokens}: Candidate, {promptBytes}: Asked): boolean {
+function isTooShort({contextTokens}: Entry, {promptBytes}: Asked): boolean {
   return contextTokens !== undefined && promptBytes > contextTokens * bytesPerTokenMax;
 }
 
-/** Copied field by field: for objects of this size a spread takes ten times as long. */
-function withPlace({candidate: c, exclusion, cost}: Entry, place: number | undefined, reason: string): Ranked {
+/** The candidate as it was, as plain data that a journal can keep. */
+function withPlace(c: Entry, place: number | undefined, reason: string, cost: Cost | undefined): Ranked {
   return {
     node: c.node,
     name: c.name,
     self: c.self,
-    exclusion,
+    exclusion: c.exclusion,
     digest: c.digest,
     state: c.state,
     preferred: c.preferred,
@@ -170,17 +212,4 @@ function withPlace({candidate: c, exclusion, cost}: Entry, place: number | undef
     reason,
     cost,
   };
-}
-
-/** Node ids begin alike and differ at their end. */
-const hashedCharacters = 12;
-const hashStart = 0x811c9dc5;
-
-/** FNV-1a, 32 bits: spreads equal requests without chance; not for security. */
-function hash32(text: string, start: number): number {
-  let hash = start;
-  for (let index = 0; index < text.length; index += 1) {
-    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
-  }
-  return hash >>> 0;
 }

@@ -30,8 +30,10 @@ export function summarize(
       const {model, policy, policyFrom} = event;
       return {...summary, model, policy, policyFrom};
     }
+    case 'queued':
+      return {...summary, position: event.position, estimateMs: event.waitMs};
     case 'offered':
-      return {...summary, attempts: event.attempt, estimateMs: event.estimateMs};
+      return {...summary, attempts: event.attempt, estimateMs: event.estimateMs, position: undefined};
     case 'accepted':
       return {...summary, attempts: event.attempt, digest: event.digest};
     case 'started': {
@@ -40,7 +42,7 @@ export function summarize(
     }
     case 'ended': {
       const {outcome, code, message, usage} = event;
-      return {...summary, outcome, code, message, usage, totalMs: sinceMs};
+      return {...summary, outcome, code, message, usage, totalMs: sinceMs, position: undefined};
     }
     case 'decided':
     case 'busy':

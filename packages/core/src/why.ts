@@ -47,6 +47,8 @@ export interface RouteReport {
   readonly promptBytes: number;
   /** Every node, best first. */
   readonly ranked: readonly Ranked[];
+  /** Services that it may leave for when no node can run it, or when the wait for one is longer than this. */
+  readonly hosted: readonly {readonly name: string; readonly waitMsMax: number}[];
 }
 
 /** Pure: the journal's pages on one request, with every decision made again. */
@@ -72,7 +74,7 @@ function replayDecision(
 ): ReplayedDecision {
   const recorded = firstName(ranked);
   try {
-    const again = decide(facts);
+    const again = decide(facts).ranked;
     const differences = differencesIn(ranked, again);
     return {sinceMs, agrees: differences.length === 0, recorded, again: firstName(again), differences};
   } catch (error) {

@@ -31,6 +31,11 @@ const outputs: readonly (readonly [string, string, string])[] = [
   ['nothing at all', '', ''],
 ];
 
+test('the description of a device is kept whole, with parentheses of its own', t => {
+  const [device] = parseDevices('  Vulkan0: AMD Radeon Graphics (RADV GFX1151) (98304 MiB, 97280 MiB free)\n');
+  t.is(device?.description, 'AMD Radeon Graphics (RADV GFX1151)');
+});
+
 for (const [kind, output, expected] of outputs) {
   test(`R100: devices of a recorded output: ${kind}`, t => {
     const round = (bytes: number): number => Math.round((bytes / gibibyte) * 10) / 10;

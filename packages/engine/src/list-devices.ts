@@ -6,6 +6,8 @@ import {runCommand} from './run-command.ts';
 export interface Device {
   /** llama-server's own name for it: `CUDA0`, `Metal`. */
   readonly name: string;
+  /** For people: `NVIDIA GeForce RTX 4090`. */
+  readonly description: string;
   readonly totalBytes: number;
   readonly freeBytes: number;
 }
@@ -19,7 +21,7 @@ const devicesMax = 64;
 const mebibyte = 1024 * 1024;
 
 /** `  NAME: DESCRIPTION (TOTAL MiB, FREE MiB free)`; descriptions may have parentheses of their own. */
-const deviceLine: RegExp = /^ {2}(?<name>\S[^:]*): .*\((?<total>\S+) MiB, (?<free>\S+) MiB free\)\s*$/u;
+const deviceLine: RegExp = /^ {2}(?<name>\S[^:]*): (?<description>.*)\((?<total>\S+) MiB, (?<free>\S+) MiB free\)\s*$/u;
 
 /**
  * Pure: the devices in what `llama-server --list-devices` prints. A device without a believable size (0, no number,
@@ -29,10 +31,10 @@ export function parseDevices(output: string): readonly Device[] {
   return output
     .split('\n')
     .flatMap((line): readonly Device[] => {
-      const {name, total, free} = deviceLine.exec(line)?.groups ?? {};
+      const {name, description = '', total, free} = deviceLine.exec(line)?.groups ?? {};
       const totalBytes = toBytes(total);
       if (name === undefined || totalBytes === undefined || totalBytes === 0) return [];
-      return [{name, totalBytes, freeBytes: Math.min(totalBytes, toBytes(free) ?? 0)}];
+      return [{name, description: description.trim(), totalBytes, freeBytes: Math.min(totalBytes, toBytes(free) ?? 0)}];
     })
     .slice(0, devicesMax);
 }

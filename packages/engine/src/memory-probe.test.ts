@@ -7,6 +7,7 @@ import {MemoryProbe} from './memory-probe.ts';
 const gibibyte = 1024 ** 3;
 
 const device = (total: number, free: number): Device => ({
+  description: '',
   name: 'CUDA0',
   totalBytes: total * gibibyte,
   freeBytes: free * gibibyte,
@@ -49,6 +50,15 @@ test('R100: a device that is only what a laptop sets aside for its screen does n
   const board = machine(2, device(2, 1));
   await board.probe.look();
   t.is(board.facts(), 'device 2/1', 'it is all that this machine has');
+});
+
+test('the devices that count for memory are those that a guess of speed goes by', async t => {
+  const laptop = machine(32, device(2, 2));
+  await laptop.probe.look();
+  t.deepEqual(laptop.probe.places(), []);
+  const desktop = machine(64, device(24, 20));
+  await desktop.probe.look();
+  t.is(desktop.probe.places().length, 1);
 });
 
 test('R84: what other programs take is seen: system memory at once, devices at the next look', async t => {

@@ -38,9 +38,23 @@ export class MemoryProbe {
     this.#watchClocks();
     if (this.#devices.length > 0 && this.#clock.monotonicMs() - this.#lookedAtMs > lookAgainMs) void this.look();
     const ram = this.#sources.ram();
+    const places = this.#placesBeside(ram);
+    if (places.length === 0) return ram;
+    const [totalBytes, freeBytes] = [
+      sum(places.map(place => place.totalBytes)),
+      sum(places.map(place => place.freeBytes)),
+    ];
+    return {kind: 'device', totalBytes, freeBytes};
+  }
+
+  /** The devices of the last look, where they are a place for models; else none. */
+  places(): readonly Device[] {
+    return this.#placesBeside(this.#sources.ram());
+  }
+
+  #placesBeside(ram: MemoryFacts): readonly Device[] {
     const total = sum(this.#devices.map(({totalBytes}) => totalBytes));
-    if (total === 0 || total < Math.min(deviceBytesLeast, ram.totalBytes)) return ram;
-    return {kind: 'device', totalBytes: total, freeBytes: sum(this.#devices.map(({freeBytes}) => freeBytes))};
+    return total === 0 || total < Math.min(deviceBytesLeast, ram.totalBytes) ? [] : this.#devices;
   }
 
   /** False before the first look and after a sleep of the machine: then nothing may be promised before `look`. */

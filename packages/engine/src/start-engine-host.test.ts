@@ -18,6 +18,13 @@ test('S102: a reservation starts the engine, and its requests run on it', async 
   t.is(snapshotOf(host, model)?.processId, pid, 'the same process');
 });
 
+test('a host guesses the speed of its machine, the same at every time', async t => {
+  const host = await trialHost(t);
+  const first = host.hardware();
+  t.true(first !== undefined && first.memoryBytesPerSecond >= 1e9 && first.operationsPerSecond >= 1e9);
+  t.deepEqual(host.hardware(), first);
+});
+
 test('R91: twenty simultaneous reservations start exactly one process', async t => {
   const runFolder = join(await temporaryFolder(t), 'run');
   const host = await trialHost(t, {runFolder, slots: 20, contextMax: 256});

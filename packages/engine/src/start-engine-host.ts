@@ -1,5 +1,6 @@
+import {guessHardware} from '@hearsay/core';
 import type {Busy, EngineHost, EnginePolicy, EngineSnapshot} from '@hearsay/core';
-import type {Environment, LoadWish, LogPage, MemoryFacts, Refusal, Reservation} from '@hearsay/core';
+import type {Environment, HardwareFacts, LoadWish, LogPage, MemoryFacts, Refusal, Reservation} from '@hearsay/core';
 import type {ReserveOptions, StoredModel} from '@hearsay/core';
 import {busyFor} from './busy-for.ts';
 import type {ProofPolicy} from './cancel-proof.ts';
@@ -14,6 +15,7 @@ import {MemoryProbe} from './memory-probe.ts';
 import {ModelNeeds} from './model-needs.ts';
 import type {ModelSettings} from './model-needs.ts';
 import {reapOrphans} from './pid-files.ts';
+import {readProcessor} from './read-processor.ts';
 import {RoomKeeper} from './room-keeper.ts';
 import type {Tenant} from './room-keeper.ts';
 import {within} from './within.ts';
@@ -114,6 +116,9 @@ class LocalEngineHost implements EngineHost {
   readonly #needs: ModelNeeds;
   readonly #room: RoomKeeper;
   readonly #opened: AsyncDisposable;
+  readonly #probe: MemoryProbe;
+  /** Read once, because the clock of a processor changes from one moment to the next. */
+  readonly #processor = readProcessor();
   #isClosed = false;
   #loadSeq = 0;
 
@@ -123,6 +128,7 @@ class LocalEngineHost implements EngineHost {
     this.#environment = environment;
     this.#needs = needs;
     this.#opened = opened;
+    this.#probe = probe;
     this.#room = new RoomKeeper({
       ...environment,
       probe,
@@ -178,6 +184,10 @@ class LocalEngineHost implements EngineHost {
 
   memory(): MemoryFacts {
     return this.#room.memory();
+  }
+
+  hardware(): HardwareFacts {
+    return guessHardware({devices: this.#probe.places(), processor: this.#processor});
   }
 
   loadSeq(): number {

@@ -73,6 +73,7 @@ export async function startExternalEngines(
     ],
     logs: (key: string, after: number): LogPage => own.engines.logs(key, after),
     memory: (): MemoryFacts => own.engines.memory(),
+    hardware: () => own.engines.hardware(),
     loadSeq: () => own.engines.loadSeq() + changes,
     onChange: call => onChange(own.engines, 'slots', call),
     describe: () => own.engines.describe(),

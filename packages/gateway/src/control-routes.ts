@@ -24,6 +24,7 @@ interface ControlRoute {
 /** Largest context and number of slots that anybody means. */
 const contextMax = 10_000_000;
 const slotsMax = 256;
+const copiesMax = 1000;
 
 type Wish = {readonly model: string; readonly node: string | undefined};
 
@@ -87,7 +88,9 @@ function loadCommand(fields: JsonObject): ControlCommand | Problem {
   const slots = wholeNumber(fields, 'slots', slotsMax);
   if (isProblem(context)) return context;
   if (isProblem(slots)) return slots;
-  return {...wish, kind: 'load', context, slots, keep: fields['keep'] === true};
+  const copies = wholeNumber(fields, 'copies', copiesMax);
+  if (isProblem(copies)) return copies;
+  return {...wish, kind: 'load', context, slots, keep: fields['keep'] === true, copies};
 }
 
 function stopCommand(fields: JsonObject): ControlCommand | Problem {

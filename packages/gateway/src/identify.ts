@@ -25,6 +25,17 @@ export function callerIn(request: IncomingMessage): Caller | undefined {
   return identities.get(request)?.caller;
 }
 
+/** Longest name of a program that counts. */
+const agentLengthMax = 100;
+
+/** Whose turn it is when requests wait: that of a key, else of a program on a machine as far as it shows. */
+export function clientOf(request: IncomingMessage): string {
+  const caller = callerIn(request);
+  if (caller) return `key ${caller.name}`;
+  const agent = request.headers['user-agent'] ?? '';
+  return `${request.socket.remoteAddress ?? ''} ${agent.slice(0, agentLengthMax)}`;
+}
+
 /** Programs of this machine may; an application only when its key says so. */
 export function mayAdminister(request: IncomingMessage): boolean {
   return identities.get(request)?.admin ?? true;

@@ -3,7 +3,7 @@ import {toDigest, toNodeId} from '@hearsay/core';
 import type {EngineReport} from '@hearsay/core';
 import {connectTo, openGateway, post} from '../../../test/support/open-gateway.ts';
 import {chatEvents, scriptedAnswer, scriptedBody, scriptedCluster} from '../../../test/support/scripted-cluster.ts';
-import {loadingNote} from './loading-note.ts';
+import {loadingNote, waitingNote} from './loading-note.ts';
 
 function engine(name: string, changes: Partial<EngineReport> = {}): EngineReport {
   return {
@@ -50,4 +50,9 @@ test('the comments that keep a waiting stream alive tell of the load', async t =
   await client.until(/: waiting, loading 50% on K\?che\n\n/u);
   given.resolve();
   t.regex(await client.until(/\[DONE\]/u), /"content":"x"/u);
+});
+
+test('who waits for a turn hears its place and how long that will take', t => {
+  t.is(waitingNote(undefined), undefined);
+  t.is(waitingNote({position: 3, waitMs: 11_200}), 'waiting as number 3, about 12 s');
 });

@@ -1,4 +1,11 @@
-import type {EngineReport} from '@hearsay/core';
+import type {EngineReport, Place} from '@hearsay/core';
+
+/** Pure: what a client may hear that waits for its turn; undefined when it waits for nobody. */
+export function waitingNote(place: Place | undefined): string | undefined {
+  if (place === undefined) return undefined;
+  const {position, waitMs} = place;
+  return `waiting as number ${position}, about ${Math.ceil(waitMs / 1000)} s`;
+}
 
 /** Pure: what a client that waits for this model may hear meanwhile; undefined when nothing loads it. */
 export function loadingNote(model: string, engines: readonly EngineReport[]): string | undefined {

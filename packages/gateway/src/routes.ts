@@ -19,6 +19,7 @@ import {journalRoutes} from './journal-routes.ts';
 import {keyRoutes} from './key-routes.ts';
 import type {KeyRing} from './key-ring.ts';
 import {operatorRoutes} from './operator-routes.ts';
+import {visibleModels} from './visible-models.ts';
 import {wildcard} from './wildcard.ts';
 import {findModel, listModels} from './list-models.ts';
 import {meshRoutes} from './mesh-routes.ts';
@@ -125,14 +126,15 @@ function openAiRoutes(service: RouteService): readonly Route[] {
     {
       method: 'GET',
       paths: both('/models'),
-      handle: () => listModels(cluster.models(), startedSeconds, givenNames(service)),
+      handle: ({raw}) => listModels(visibleModels(cluster, raw), startedSeconds, givenNames(service)),
     },
     {
       method: 'GET',
       paths: both('/models/*'),
       handle: request => {
         const asked = wildcard(request);
-        const model = findModel(modelBehind(asked, service), cluster.models(), startedSeconds);
+        const models = visibleModels(cluster, request.raw);
+        const model = findModel(modelBehind(asked, service), models, startedSeconds);
         return isProblem(model) ? model : {...model, ...(Object.hasOwn(givenNames(service), asked) ? {id: asked} : {})};
       },
     },

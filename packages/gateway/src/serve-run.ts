@@ -5,13 +5,13 @@ import {attend, noteFailure} from './attend.ts';
 import type {RunService} from './attend.ts';
 import {chooseModel} from './choose-model.ts';
 import {consume, discard, readText, untilAborted} from './consume.ts';
-import {callerIn} from './identify.ts';
+import {callerIn, clientOf} from './identify.ts';
 import {applyPreset} from './ollama/apply-preset.ts';
 import type {Call, Immediate, Operation} from './operation.ts';
 import {isProblem, problemFrom, sendJson, sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
 import {readBody} from './read-body.ts';
-import {loadingNote} from './loading-note.ts';
+import {loadingNote, waitingNote} from './loading-note.ts';
 import {runHeaders, textOfHeader} from './reply.ts';
 import type {Reply} from './reply.ts';
 import {contentTypeOf, headerOf} from './request-headers.ts';
@@ -61,11 +61,13 @@ function readCall(
   if (call.kind !== 'call') return call;
   const preset = service.presets.find(call.request.model);
   const asked = preset ? applyPreset(call.request, preset) : call.request;
-  return {...call, request: {...asked, model: chooseModel(asked.model, service)}};
+  return {...call, request: {...asked, model: chooseModel(asked.model, service), client: clientOf(request)}};
 }
 
 async function answer(call: Call, response: ServerResponse, service: RunService, signal: AbortSignal): Promise<void> {
-  const waitsFor = (): string | undefined => loadingNote(call.request.model, service.cluster.engines());
+  const {cluster} = service;
+  const waitsFor = (): string | undefined =>
+    waitingNote(cluster.waiting(call.request.id)) ?? loadingNote(call.request.model, cluster.engines());
   using reply = call.reply(response, service.clock, {...service, waitsFor});
   try {
     const given = await begin(call, response, service, signal);

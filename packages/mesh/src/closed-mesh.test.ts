@@ -113,3 +113,18 @@ test('a node that left is open again, and those of the closed mesh let it go', a
   t.is(report.mode, 'lan');
   await until('it is out', () => !isWith(a, b) && !isWith(b, a));
 });
+
+test('members share a secret that was never told to anybody else, and a new mesh has another one', async t => {
+  const start = await place(t);
+  const [a, b, c] = [await start('a'), await start('b'), await start('c')];
+  t.is(a.secret(), undefined);
+  await a.admin.lock(never);
+  await b.admin.join(await codeOf(a), never);
+  const secret = a.secret();
+  t.is(secret?.length, 32);
+  t.deepEqual(b.secret(), secret);
+  await c.admin.lock(never);
+  t.notDeepEqual(c.secret(), secret);
+  await b.admin.leave();
+  t.is(b.secret(), undefined);
+});

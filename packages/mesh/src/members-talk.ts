@@ -91,7 +91,7 @@ export class MembersTalk {
       case 'renew':
         return this.#renew(from);
       case 'adopt':
-        return this.#adopt(question.mesh, question.chain, from);
+        return this.#adopt(question, from);
       case 'revoke':
         return this.#revoke(question.revocations, from);
     }
@@ -118,6 +118,7 @@ export class MembersTalk {
       chain,
       revocations: membership.revocations,
       addresses: links.known(),
+      meshSecret: membership.secret,
     };
   }
 
@@ -134,19 +135,18 @@ export class MembersTalk {
     if (standing.kind !== 'member') return {kind: 'no', reason: 'the chain of passes would be too long'};
     await membership.met(from, chain, standing);
     const {mesh = from, meshName} = membership;
-    return {kind: 'welcome', mesh, meshName, chain, revocations: [], addresses: []};
+    return {kind: 'welcome', mesh, meshName, chain, revocations: [], addresses: [], meshSecret: membership.secret};
   }
 
   /** In an open mesh everybody on the LAN is believed, also that it is closed from now on. */
   async #adopt(
-    mesh: NodeId,
-    chain: Extract<MembersQuestion, {kind: 'adopt'}>['chain'],
+    {mesh, chain, meshSecret}: Extract<MembersQuestion, {kind: 'adopt'}>,
     from: NodeId,
   ): Promise<MembersAnswer> {
     const {membership} = this.#parts;
     if (membership.mesh !== undefined) return {kind: 'no', reason: 'this node belongs to a closed mesh already'};
     if (mesh !== from) return {kind: 'no', reason: 'only the founder of a mesh can take nodes into it'};
-    await membership.enter(mesh, membership.meshName, chain);
+    await membership.enter(mesh, membership.meshName, chain, meshSecret);
     this.#environment.log('warn', 'the mesh is closed now; hearsay leave undoes it here', {by: from});
     await this.#facts.changed('entered');
     return {kind: 'done'};

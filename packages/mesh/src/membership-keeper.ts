@@ -123,7 +123,7 @@ export class MembershipKeeper implements AsyncDisposable {
       try {
         const answer = await this.#talk.ask(connection, {kind: 'renew'}, this.#stop.signal);
         if (answer.kind !== 'welcome' || answer.mesh !== membership.mesh) continue;
-        await membership.enter(answer.mesh, membership.meshName, answer.chain);
+        await membership.enter(answer.mesh, membership.meshName, answer.chain, answer.meshSecret);
         this.#environment.log('info', 'the pass of this node was renewed', {by: node});
         for (const peer of links.admitted()) this.#facts.exchange(peer);
         return;

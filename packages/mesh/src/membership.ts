@@ -2,14 +2,16 @@ import {createHash} from 'node:crypto';
 import type {Ed25519PrivateKey} from '@libp2p/interface';
 import {decodeStatement, encodeStatement, Fault, hexFrom, isRevocation, judgeStanding} from '@hearsay/core';
 import {revocationsMax, shouldRenew} from '@hearsay/core';
-import type {ChainedStatement, Checked, Environment, NodeId, Role} from '@hearsay/core';
-import type {SignedStatement, Standing, Statement} from '@hearsay/core';
-import {isStatementSigned, signStatement} from './identity.ts';
+import type {ChainedStatement, Environment, NodeId, Role, SignedStatement, Standing, Statement} from '@hearsay/core';
+import {check, checkAll} from './check-statements.ts';
+import {signStatement} from './identity.ts';
 import {contactsMax, invitesMax, loadMeshState, membersMax, saveMeshState} from './mesh-state.ts';
 import type {MeshState, OpenInvite} from './mesh-state.ts';
 
 /** A machine may be off for a summer; after that it needs a new invite. */
 export const passLifeMsDefault: number = 90 * 24 * 60 * 60_000;
+
+const meshSecretBytes = 32;
 
 export interface MembershipConfig {
   readonly file: string;
@@ -59,6 +61,11 @@ export class Membership {
 
   get chain(): readonly SignedStatement[] {
     return this.#state.closed?.chain ?? [];
+  }
+
+  /** Of a closed mesh. */
+  get secret(): Uint8Array | undefined {
+    return this.#state.closed?.secret;
   }
 
   get revocations(): readonly ChainedStatement[] {
@@ -148,17 +155,29 @@ export class Membership {
   /** Makes this node the founder of a closed mesh. */
   async found(): Promise<void> {
     const {self, meshName} = this.#config;
-    await this.update(() => ({closed: {mesh: self, meshName, chain: []}, members: [], revocations: [], invites: []}));
+    const secret = this.#environment.random.bytes(meshSecretBytes);
+    await this.update(() => ({
+      closed: {mesh: self, meshName, chain: [], secret},
+      members: [],
+      revocations: [],
+      invites: [],
+    }));
     this.#revoked.clear();
   }
 
   /** Belongs to a mesh from now on. Throws BAD_REQUEST when the passes do not say so. */
-  async enter(mesh: NodeId, meshName: string, chain: readonly SignedStatement[]): Promise<void> {
+  async enter(
+    mesh: NodeId,
+    meshName: string,
+    chain: readonly SignedStatement[],
+    meshSecret?: Uint8Array,
+  ): Promise<void> {
     const standing = this.#judge(mesh, this.#config.self, chain);
     if (standing.kind !== 'member') throw new Fault('PEER_FAILED', 'the pass that came does not admit this node');
     const stays = this.mesh === mesh;
+    const secret = meshSecret ?? (stays ? this.secret : undefined);
     await this.update(state => ({
-      closed: {mesh, meshName, chain},
+      closed: {mesh, meshName, chain, secret},
       ...(stays ? {} : {members: [], revocations: [], invites: [], contacts: state.contacts}),
     }));
     if (!stays) this.#revoked.clear();
@@ -278,18 +297,4 @@ export class Membership {
 
 function hashOf(secret: Uint8Array): string {
   return createHash('sha256').update(secret).digest('hex');
-}
-
-function check(signed: SignedStatement): Checked | undefined {
-  if (!isStatementSigned(signed)) return undefined;
-  try {
-    return {signer: signed.signer, statement: decodeStatement(signed.payload)};
-  } catch {
-    return undefined; // signed, and yet nothing that this version understands
-  }
-}
-
-function checkAll(chain: readonly SignedStatement[]): readonly Checked[] | undefined {
-  const checked = chain.map(check);
-  return checked.every(one => one !== undefined) ? checked : undefined;
 }

@@ -50,7 +50,7 @@ export function meshAdmin(deps: AdminDeps): MeshAdmin {
       const addresses = code.addresses.map(each => multiaddr(each));
       const question = {kind: 'join', secret: code.secret, name: deps.nodeName} as const;
       const {connection, answer} = await askInviter(code.inviter, addresses, question, signal);
-      await membership.enter(answer.mesh, answer.meshName, answer.chain);
+      await membership.enter(answer.mesh, answer.meshName, answer.chain, answer.meshSecret);
       await membership.revoke(answer.revocations);
       if (connection.direct) await keep(code.inviter, withoutNode(connection.remoteAddr));
       for (const address of addresses.filter(isRelayed)) {
@@ -163,7 +163,7 @@ export function meshAdmin(deps: AdminDeps): MeshAdmin {
       await talk.toEach(present, async node => {
         const chain = membership.issue(node, parts.handlers?.nameOf?.(node) ?? '', 'member');
         await membership.met(node, chain, membership.standing(node, chain));
-        return {kind: 'adopt', mesh, chain};
+        return {kind: 'adopt', mesh, chain, meshSecret: membership.secret};
       });
       await rejudge('gently');
       return report();

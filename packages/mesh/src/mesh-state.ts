@@ -33,6 +33,8 @@ export interface MeshState {
         readonly mesh: NodeId;
         readonly meshName: string;
         readonly chain: readonly SignedStatement[];
+        /** Known to every member and to nobody else; undefined: it was closed before there were such secrets. */
+        readonly secret?: Uint8Array | undefined;
       }
     | undefined;
   readonly revocations: readonly ChainedStatement[];
@@ -83,7 +85,9 @@ const schema = z.object({
       ),
     )
     .optional(),
-  closed: z.object({mesh: nodeId, meshName: z.string(), chain: z.array(statement)}).optional(),
+  closed: z
+    .object({mesh: nodeId, meshName: z.string(), chain: z.array(statement), secret: bytes.optional()})
+    .optional(),
   revocations: z.array(z.object({statement, chain: z.array(statement)})).max(revocationsMax),
   invites: z
     .array(z.object({id: z.string(), secretHash: z.string(), role, expiresAtMs: z.number(), usedBy: nodeId.optional()}))

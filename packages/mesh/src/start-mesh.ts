@@ -42,6 +42,8 @@ export async function startMesh(config: MeshConfig, environment: Environment): P
 /** A mesh whose members people can change. */
 export interface AdministeredMesh extends Mesh {
   readonly admin: MeshAdmin;
+  /** What only the members of this closed mesh know; undefined in an open one. */
+  secret(): Uint8Array | undefined;
 }
 
 class Libp2pMesh implements AdministeredMesh {
@@ -230,6 +232,10 @@ class Libp2pMesh implements AdministeredMesh {
     const connection = this.#connection(peer);
     if (connection === undefined) throw notConnected(peer);
     return openStream(connection, protocol, signal);
+  }
+
+  secret(): Uint8Array | undefined {
+    return this.#parts.membership.secret;
   }
 
   links(): readonly Link[] {

@@ -1,5 +1,6 @@
 import type {IncomingMessage, ServerResponse} from 'node:http';
 import {ollamaErrors} from '../error-form.ts';
+import {callerIn} from '../identify.ts';
 import type {JsonObject} from '../json.ts';
 import {badRequest, isProblem, sendJson} from '../problem.ts';
 import type {Problem} from '../problem.ts';
@@ -7,10 +8,11 @@ import {readBody} from '../read-body.ts';
 import {headerOf} from '../request-headers.ts';
 import type {Route, RouteService} from '../routes.ts';
 import {serveRun} from '../serve-run.ts';
+import {mayUse, visibleModels} from '../visible-models.ts';
 import {ollamaEmbed} from './embed.ts';
 import {modelFinder} from './find-model.ts';
 import {modelOf} from './known-model.ts';
-import type {KnownModel} from './known-model.ts';
+import type {FindModel, KnownModel} from './known-model.ts';
 import {listRunning, listTags, ollamaVersion, showModel} from './lists.ts';
 import {pullProgress, readCopy, readCreation, readDeletion} from './manage.ts';
 import type {Progress} from './manage.ts';
@@ -39,6 +41,13 @@ function lists(service: RouteService, {find}: OllamaService): readonly Route[] {
   const {cluster, clock, presets, startedSeconds, status} = service;
   const startedWallMs = startedSeconds * 1000;
   const now = (): number => clock.wallMs();
+  const findFor =
+    (request: IncomingMessage): FindModel =>
+    name => {
+      const model = find(name);
+      const caller = callerIn(request);
+      return model === undefined || caller === undefined || mayUse(caller, model.report) ? model : undefined;
+    };
   return [
     {
       method: 'GET',
@@ -48,19 +57,19 @@ function lists(service: RouteService, {find}: OllamaService): readonly Route[] {
     {
       method: 'GET',
       paths: ['/api/tags'],
-      handle: () => listTags(cluster.models(), presets.list(), find, startedWallMs),
+      handle: ({raw}) => listTags(visibleModels(cluster, raw), presets.list(), findFor(raw), startedWallMs),
     },
     {
       method: 'GET',
       paths: ['/api/ps'],
-      handle: () => listRunning(cluster.engines(), cluster.models(), cluster.nodes(), now()),
+      handle: ({raw}) => listRunning(cluster.engines(), visibleModels(cluster, raw), cluster.nodes(), now()),
     },
     {
       method: 'POST',
       paths: ['/api/show'],
       handle: async ({raw}) => {
         const body = await bodyOf(raw, service);
-        const model = isProblem(body) ? body : modelOf(body.body, find);
+        const model = isProblem(body) ? body : modelOf(body.body, findFor(raw));
         if (isProblem(model)) return model;
         return showModel(model, usableContext(model, service), {
           modifiedWallMs: model.preset?.madeWallMs ?? startedWallMs,

@@ -1,0 +1,55 @@
+import test from 'ava';
+import type {EngineHost, HardwareFacts, ModelStore} from '@hearsay/core';
+import {decodeInventory} from '@hearsay/core';
+import {node} from '../../../test/support/builders.ts';
+import {manualClock} from '../../../test/support/manual-clock.ts';
+import {startAnnouncer} from './announcer.ts';
+
+const fast: HardwareFacts = {memoryBytesPerSecond: 1000e9, operationsPerSecond: 80e12, diskBytesPerSecond: 1e9};
+
+function trial() {
+  const clock = manualClock();
+  const now: {hardware: HardwareFacts | undefined} = {hardware: undefined};
+  const watch: Disposable = {[Symbol.dispose]: () => undefined};
+  const engines: Pick<EngineHost, 'engines' | 'hardware' | 'loadSeq' | 'memory' | 'onChange'> = {
+    engines: () => [],
+    hardware: () => now.hardware,
+    loadSeq: () => 0,
+    memory: () => ({kind: 'device', totalBytes: 24e9, freeBytes: 24e9}),
+    onChange: () => watch,
+  };
+  const models: Pick<ModelStore, 'list' | 'onChange'> = {list: () => [], onChange: () => watch};
+  const announcer = startAnnouncer(
+    {nodeName: 'A', version: '0', boot: 1, contextMax: undefined, role: 'both'},
+    {
+      clock,
+      log: () => undefined,
+      engines,
+      models,
+      experience: {told: () => undefined, onNews: () => undefined},
+      mesh: {
+        self: node('A'),
+        publish: async () => undefined,
+        sign: async payload => ({node: node('A'), payload, signature: new Uint8Array(64)}),
+      },
+    },
+    {nodeCount: () => 1, ownFlags: () => ({draining: false, paused: false})},
+  );
+  return {announcer, clock, now};
+}
+
+test('a node tells what machines of its kind can do, as soon as its devices are known', async t => {
+  const {announcer, clock, now} = trial();
+  await announcer.fresh();
+  t.is(decodeInventory(announcer.inventory()).hardware, undefined);
+  const before = announcer.self().beat.inventory;
+  now.hardware = fast;
+  await clock.advance(1500);
+  t.not(announcer.self().beat.inventory, before, 'the others fetch it anew');
+  t.deepEqual(decodeInventory(announcer.inventory()).hardware, fast);
+  t.deepEqual(announcer.self().hardware, fast);
+  const after = announcer.self().beat.inventory;
+  now.hardware = {...fast};
+  await clock.advance(1500);
+  t.is(announcer.self().beat.inventory, after);
+});

@@ -1,0 +1,37 @@
+import {describeError, Fault} from '@hearsay/core';
+import type {LeasedBody} from './leased-body.ts';
+
+/** Error bodies are small; a longer one is cut. */
+const errorBodyBytesMax = 64 * 1024;
+
+/** The prompt is longer than a slot of that engine (R25). */
+export function isTooLong(status: number, body: LeasedBody): boolean {
+  return status === 400 && body.firstBytesHave(tooLongMark);
+}
+
+/** What another engine may do better: overloaded or broken, or a 200 whose first event is an error (R21). */
+export async function engineFailure(status: number, body: LeasedBody): Promise<Fault | undefined> {
+  if (status === 200) {
+    const event = body.firstEventError();
+    return event === undefined ? undefined : new Fault('ENGINE_FAILED', event, {details: {status}});
+  }
+  if (status !== 429 && (status < 500 || status === 501)) return undefined;
+  const text = await body.readText(errorBodyBytesMax);
+  return new Fault('ENGINE_FAILED', messageIn(text) ?? `llama-server answered ${status}`, {
+    details: {status, body: text},
+  });
+}
+
+/** In the body of a 400 with which llama-server refuses a prompt that is longer than a slot (R25). */
+const tooLongMark = '"exceed_context_size_error"';
+
+/** The message of an OpenAI-style error body. */
+function messageIn(text: string): string | undefined {
+  const found = /"message"\s*:\s*"((?:[^"\\]|\\.)*)"/u.exec(text)?.[1];
+  if (found === undefined) return undefined;
+  try {
+    return describeError(JSON.parse(`"${found}"`));
+  } catch {
+    return found;
+  }
+}

@@ -1,0 +1,51 @@
+import {formatPolicy, needsSlot} from '@hearsay/core';
+import type {ClientRequest, Digest, Place, Ranked} from '@hearsay/core';
+import type {FairQueue, Turn, Waiter} from './fair-queue.ts';
+
+/** The line that one request would wait in. */
+export interface RequestLine {
+  readonly isCrowded: () => boolean;
+  readonly turn: (
+    at: Pick<Waiter, 'capacity' | 'holdMs'>,
+    signal: AbortSignal,
+    waits: (place: Place) => void,
+  ) => Promise<Turn>;
+}
+
+/** Requests wait together for the same models under the same policy: one pinned elsewhere holds nobody up. */
+export function lineFor(request: ClientRequest, digests: readonly Digest[], queue: FairQueue): RequestLine | undefined {
+  if (!needsSlot(request.endpoint)) return undefined;
+  const {id, body, caller, client, policy} = request;
+  const name = `${digests.join()} ${formatPolicy(policy)}`;
+  const who = {request: id, client: client ?? caller?.name ?? '', bytes: body.length};
+  return {
+    isCrowded: () => queue.isCrowded(name),
+    turn: async (at, signal, waits) => queue.turn(name, {...who, ...at}, waits, signal),
+  };
+}
+
+/** Pure: it would stand in line there, for a slot or for a model that is being loaded. */
+export function expectsLine(node: Ranked): boolean {
+  return (node.state === 'ready' || node.state === 'loading') && expectedWaitMs(node) > 0;
+}
+
+/** Pure: until the engine could begin with it, as the choice expected it. */
+export function expectedWaitMs({cost}: Ranked): number {
+  return cost ? 1000 * (cost.terms.model + cost.terms.queue) : 0;
+}
+
+/** Pure: slots that requests can be in line for. */
+export function slotsOf(ranked: readonly Ranked[]): number {
+  let slots = 0;
+  for (const one of ranked) if (one.place !== undefined || one.exclusion === 'busy') slots += one.slots;
+  return slots;
+}
+
+/** Before anything is measured: as engines assume. */
+const holdMsAtFirst = 2000;
+
+/** Pure: how long a request keeps a slot there. */
+export function holdMsOf(node: Ranked | undefined): number {
+  if (node?.learned?.holdMs !== undefined) return node.learned.holdMs;
+  return node?.cost === undefined ? holdMsAtFirst : 1000 * (node.cost.terms.prefill + 2 * node.cost.terms.decode);
+}
