@@ -65,7 +65,7 @@ test.serial(
     t.is(llama(one).length, 0);
     t.is(llama(two).length, 1);
     const unknown = await two.cli('stop', count, '--node', 'three');
-    t.is(unknown.code, 5);
+    t.is(unknown.code, 3);
     t.regex(unknown.stderr, /no node is called three; those that are known: (one|two), (one|two)/u);
   },
 );
@@ -87,7 +87,7 @@ test.serial('load takes context, slots and keep, and show tells of them on the o
   t.is(llama(two).length, 1);
 
   const missing = await one.cli('load', count, '--node', 'two');
-  t.is(missing.code, 5);
+  t.is(missing.code, 3);
   t.regex(missing.stderr, /node two does not have tiny-count-F16/u);
 });
 

@@ -202,8 +202,8 @@ export interface Cluster extends AsyncDisposable {
   /** Changes it; resolves when the change is on disk and holds. */
   operate(change: OperatorChange): Promise<OperatorState>;
   /**
-   * Loads, stops, shows or reads the log of a model's engines, here or on other nodes. Throws MODEL_NOT_FOUND or
-   * NO_CANDIDATE; what a node said against it is an outcome.
+   * Loads, stops, shows or reads the log of a model's engines, here or on other nodes. Throws MODEL_NOT_FOUND,
+   * NODE_NOT_FOUND or NO_CANDIDATE; what a node said against it is an outcome.
    */
   control(command: ControlCommand, signal: AbortSignal): Promise<readonly ControlOutcome[]>;
 }

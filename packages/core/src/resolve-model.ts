@@ -137,15 +137,28 @@ function closeNames(wanted: string, models: readonly NamedModel[]): readonly str
     .map(([name]) => name);
 }
 
-/** Levenshtein distance; also used for unknown keys in the config file. */
+/**
+ * How many letters must be added, left out, replaced or swapped with their neighbour; also used for unknown keys in the
+ * config file.
+ */
 export function editDistance(a: string, b: string): number {
-  let row = Array.from({length: b.length + 1}, (_, index) => index);
-  for (const [i, left] of Array.from(a).entries()) {
+  const [from, to] = [Array.from(a), Array.from(b)];
+  let before: readonly number[] = [];
+  let row: readonly number[] = Array.from({length: to.length + 1}, (_, index) => index);
+  for (const [i, left] of from.entries()) {
     const next = [i + 1];
-    for (const [j, right] of Array.from(b).entries()) {
-      next.push(Math.min((row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1, (row[j] ?? 0) + (left === right ? 0 : 1)));
+    for (const [j, right] of to.entries()) {
+      const isSwapped = left === to[j - 1] && right === from[i - 1];
+      next.push(
+        Math.min(
+          (row[j + 1] ?? 0) + 1,
+          (next[j] ?? 0) + 1,
+          (row[j] ?? 0) + (left === right ? 0 : 1),
+          isSwapped ? (before[j - 1] ?? 0) + 1 : Infinity,
+        ),
+      );
     }
-    row = next;
+    [before, row] = [row, next];
   }
-  return row[Array.from(b).length] ?? 0;
+  return row.at(-1) ?? 0;
 }
