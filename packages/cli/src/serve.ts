@@ -75,6 +75,7 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
         memoryFile: inData('memory.json'),
         cacheRamMiB: 0,
         environment: options.variables,
+        onLoaded: ({key}, told) => ownModels.confirm(key, told),
       },
       deps,
     ),

@@ -86,8 +86,27 @@ export function withoutFolders(text: string, files: readonly string[]): string {
   return files.reduce((rest, file) => rest.replaceAll(file, file.replace(/^.*[/\\]/u, '')), text);
 }
 
-/** Pure: why an engine does not run, with the last lines that llama-server wrote; undefined when nothing is wrong. */
-export function failureOf(state: EngineState, lastExit: EngineExit | undefined): string | undefined {
-  if (state.kind !== 'broken' && state.kind !== 'backing off') return undefined;
-  return [state.reason, ...(lastExit?.lines ?? [])].join('\n');
+/**
+ * Pure: why an engine does not run and until when, with the last lines that llama-server wrote; undefined when nothing
+ * is wrong.
+ */
+export function failureOf(state: EngineState, lastExit: EngineExit | undefined, leftMs: number): string | undefined {
+  switch (state.kind) {
+    case 'broken':
+      return [judgeBroken(state, leftMs), ...(lastExit?.lines ?? [])].join('\n');
+    case 'backing off':
+      return [state.reason, ...(lastExit?.lines ?? [])].join('\n');
+    case 'stopped':
+    case 'starting':
+    case 'ready':
+    case 'draining':
+    case 'stopping':
+      return undefined;
+  }
+}
+
+/** Pure: why a broken engine takes nothing, and when it does again. */
+export function judgeBroken({reason}: {readonly reason: string}, coolDownMs: number): string {
+  const seconds = Math.max(1, Math.ceil(coolDownMs / 1000));
+  return `${reason}; it can be tried again in ${seconds} s, or at once with: hearsay load`;
 }

@@ -1,5 +1,5 @@
 import type {Busy, EngineHost, EnginePolicy, EngineSnapshot} from '@hearsay/core';
-import type {Environment, LoadWish, LogPage, MemoryFacts, Refusal, Reservation} from '@hearsay/core';
+import type {Environment, LoadedFacts, LoadWish, LogPage, MemoryFacts, Refusal, Reservation} from '@hearsay/core';
 import type {ReserveOptions, StoredModel} from '@hearsay/core';
 import {busyFor} from './busy-for.ts';
 import type {ProofPolicy} from './cancel-proof.ts';
@@ -53,6 +53,8 @@ export interface EngineHostConfig {
   readonly proof?: Partial<ProofPolicy>;
   /** Where it is remembered how long loads took; undefined: nowhere. */
   readonly loadTimesFile?: string;
+  /** Told what an engine says of its model, each time that one has become ready. */
+  readonly onLoaded?: (model: StoredModel, told: LoadedFacts) => void;
 }
 
 /** A start does not wait longer for drivers that wake; until they have, nothing is promised. */
@@ -240,6 +242,7 @@ class LocalEngineHost implements EngineHost {
         proof: {...proofPolicy, ...this.#config.proof},
       },
       loadTimes: this.#loadTimes,
+      loaded: this.#config.onLoaded ?? (() => {}),
       changed: () => this.#changed(),
     };
     const runner = new EngineRunner(model, options, this.#environment);
