@@ -29,6 +29,8 @@ export interface ClientRequest {
   readonly traceparent: string | undefined;
   /** How long the model stays loaded afterwards, when the client says so; see `parseKeepAlive`. */
   readonly keepAliveMs?: number | undefined;
+  /** Context that the client would like, in tokens; a wish, and no condition. */
+  readonly contextTokens?: number | undefined;
   /** What helps to choose a node; absent: it is chosen without. */
   readonly hints?: RoutingHints;
 }

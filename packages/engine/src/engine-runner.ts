@@ -1,5 +1,5 @@
 import {stepEngine} from '@hearsay/core';
-import type {Busy, EngineEffect, EngineEvent, EngineSize, EngineSnapshot} from '@hearsay/core';
+import type {EngineEffect, EngineEvent, EngineSize, EngineSnapshot} from '@hearsay/core';
 import type {EngineState, Environment, LoadWish, LogPage, Refusal} from '@hearsay/core';
 import type {ReserveOptions, StoredModel} from '@hearsay/core';
 import {abortable} from './abortable.ts';
@@ -20,7 +20,7 @@ import type {RunnerOptions} from './runner-options.ts';
 import {serial} from './serial.ts';
 import {ServerWatch} from './server-watch.ts';
 import {SlotReservation} from './slot-reservation.ts';
-import type {SlotOwner} from './slot-reservation.ts';
+import type {Reserved, SlotOwner} from './slot-reservation.ts';
 import {Slots} from './slots.ts';
 
 /**
@@ -63,11 +63,12 @@ export class EngineRunner implements SlotOwner {
     this.#idle = new IdleWatch(options.keepAlive, environment.clock, () => this.#send({kind: 'unwanted'}));
   }
 
-  reserve(model: StoredModel, {force, keepAliveMs, beside}: ReserveOptions): SlotReservation | Busy | Refusal {
+  /** `anew`: first ends an engine that is idle, so that it is started with another size. */
+  reserve(model: StoredModel, {force, keepAliveMs, beside}: ReserveOptions, anew: boolean): Reserved {
     if (this.#isClosed) return busyFor('draining', this.#waitMs());
     this.#useModel(model);
-    if (this.#state.kind === 'broken')
-      return engineRefused(this.#model, judgeBroken(this.#state, this.#deadline.leftMs));
+    if (this.#state.kind === 'broken') return engineRefused(model, judgeBroken(this.#state, this.#deadline.leftMs));
+    if (anew) this.#send({kind: 'unwanted'});
     if (this.#state.kind === 'draining' && !force) return busyFor('draining', this.#waitMs());
     const free = this.#state.kind === 'draining' ? undefined : this.#slots.take(beside);
     const slot = free ?? (force ? this.#slots.enqueue() : undefined);
@@ -270,9 +271,8 @@ export class EngineRunner implements SlotOwner {
       for (let inUse = this.#slots.inUse; inUse > 0; inUse -= 1) this.#send({kind: 'acquired'});
       this.#serveQueue();
     }
-    const settled = this.#settled;
+    this.#settled.resolve();
     this.#settled = Promise.withResolvers();
-    settled.resolve();
   }
 
   #serveQueue(): void {

@@ -58,6 +58,8 @@ export class ModelNeeds {
   readonly #begun = new Map<string, Begun>();
   /** What somebody asked for when loading it by hand, by the key of the model. */
   readonly #asked = new Map<string, ModelSettings>();
+  /** What requests wanted that the engines of now were started for, by the key of the model. */
+  readonly #wanted = new Map<string, number>();
 
   /** Throws BAD_CONFIG for arguments that must not be there. */
   constructor(config: NeedsConfig, notes: MemoryNotes, clock: Clock) {
@@ -95,7 +97,17 @@ export class ModelNeeds {
   wish(model: StoredModel): SizeWish {
     const {slots: slotsMax, contextMax} = this.#config;
     const {slots, context} = this.settings(model);
-    return {slots, slotsMax, context, contextMax};
+    return {slots, slotsMax, context, contextMax, contextWanted: this.#wanted.get(model.key)};
+  }
+
+  /** What the next start should have because a request wants it; undefined: what everybody gets. */
+  want(key: string, contextTokens: number | undefined): void {
+    if (contextTokens === undefined) this.#wanted.delete(key);
+    else this.#wanted.set(key, contextTokens);
+  }
+
+  wanted(key: string): number | undefined {
+    return this.#wanted.get(key);
   }
 
   /** All arguments of the owner for this model; the model's own come last, so that they win. */

@@ -8,7 +8,7 @@ import {MemoryProbe} from './memory-probe.ts';
 import {ModelNeeds} from './model-needs.ts';
 import type {ModelSettings} from './model-needs.ts';
 import {RoomKeeper} from './room-keeper.ts';
-import type {Tenant} from './room-keeper.ts';
+import type {Tenant} from './room-deps.ts';
 
 /** A model that takes a hundred whatever its size. */
 const hundred = (name: string): StoredModel => storedModel(name, `/${name}`, {key: name, needBytes: 100});
@@ -115,7 +115,10 @@ test('a model larger than all there is is refused with what is missing, and noth
   const {evicted, keeper, load} = await house();
   await load('a');
   const answer = keeper.ask({...hundred('huge'), needBytes: 300}, true);
-  t.regex('message' in answer ? answer.message : '', /models can have 250 B here: 50 B are missing$/u);
+  t.regex(
+    'message' in answer ? answer.message : '',
+    /engine\.memory lets models have 250 B here: 50 B are missing; raise it$/u,
+  );
   t.deepEqual(evicted, []);
 });
 
