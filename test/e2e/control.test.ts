@@ -141,9 +141,13 @@ test.serial(
   async t => {
     const folder = await modelFolder(t, `${count}.gguf`, `${deep}.gguf`);
     const mesh = `preload-${Math.random().toString(36).slice(2)}`;
-    const variables = {HEARSAY_PRELOAD: count, HEARSAY_KEEP_ALIVE: '0'};
+    const variables = {HEARSAY_PRELOAD: `${count},tiny-deep-F61`, HEARSAY_KEEP_ALIVE: '0'};
     const daemon = await startDaemon(t, {name: 'pre', mesh, models: [folder], variables});
+    const other = await startDaemon(t, {name: 'other', mesh, models: [folder]});
     await until('the preload', async () => (await engines(daemon.url))[0]?.state === 'ready', 30_000);
+    await until('the other node to hear of it', async () => (await engines(other.url)).length === 1, 30_000);
+    t.deepEqual(llama(other), []);
+    t.regex(daemon.stderr(), /"model":"tiny-deep-F61","close":"tiny-deep-F16","msg":"a model to preload is not there/u);
     const [pid = 0] = llama(daemon);
     t.is(llama(daemon).length, 1);
     const stream = await chat(daemon.url, {model: count, max_tokens: 3});

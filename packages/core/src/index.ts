@@ -74,7 +74,7 @@ export {isNews, learn, learnedNames, nothingLearned} from './learned.ts';
 export type {LearnedFacts, LearnedName} from './learned.ts';
 export {rank} from './rank.ts';
 export type {Ranked} from './rank.ts';
-export {editDistance, resolveModel, toNamedModel, withoutDemo} from './resolve-model.ts';
+export {editDistance, isModelNamed, resolveModel, toNamedModel, withoutDemo} from './resolve-model.ts';
 export type {NamedModel, Resolution} from './resolve-model.ts';
 export {countUse, makeRoom, planStart, worthOf} from './room.ts';
 export type {Resident, StartPlan, StartQuestion, UseCount} from './room.ts';
