@@ -156,7 +156,7 @@ test.serial(
     t.is(text, ' 1 2 3');
     t.deepEqual(llama(daemon), [pid], 'it stays, whatever the keep-alive');
     process.kill(pid, 'SIGKILL');
-    await until('a new one', async () => llama(daemon).some(other => other !== pid), 30_000);
+    await until('a new one', async () => llama(daemon).some(anew => anew !== pid), 30_000);
     t.is((await daemon.cli('stop', count)).code, 0);
     t.deepEqual(llama(daemon), []);
   },
