@@ -83,7 +83,7 @@ test.serial('load takes context, slots and keep, and show tells of them on the o
   t.regex((await two.cli('ps')).stdout, /tiny-deep-F16 .* 512 .*Forever/u);
 
   t.is((await one.cli('load', deep, '--slots', '1')).code, 0);
-  t.regex((await one.cli('show', deep)).stdout, /1 slots of 512 tokens/u);
+  t.regex((await one.cli('show', deep)).stdout, /1 slot of 512 tokens/u);
   t.is(llama(two).length, 1);
 
   const missing = await one.cli('load', count, '--node', 'two');

@@ -292,9 +292,8 @@ function hasMoreContextThan(node: Ranked): (other: Ranked) => boolean {
 /** The message of an OpenAI-style error body. */
 function messageIn(text: string): string | undefined {
   const found = /"message"\s*:\s*"((?:[^"\\]|\\.)*)"/u.exec(text)?.[1];
-  if (found === undefined) return undefined;
   try {
-    return describeError(JSON.parse(`"${found}"`));
+    return found === undefined ? undefined : describeError(JSON.parse(`"${found}"`));
   } catch {
     return found;
   }

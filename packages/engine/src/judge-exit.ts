@@ -27,6 +27,7 @@ const telling: readonly RegExp[] = [
   /couldn't bind HTTP server socket.*/u,
   /\bgguf_init_\w+: (?<why>.*)/u,
   /error loading model: .*/u,
+  /\bclip_init: (?<why>.*)/u,
   /error: invalid argument: .*/u,
   /error while handling argument .*/u,
   /failed to allocate buffer .*/u,
@@ -37,7 +38,7 @@ const telling: readonly RegExp[] = [
 ];
 
 const final: RegExp =
-  /\bgguf_init_\w+: |error loading model: |error: invalid argument: |error while handling argument |illegal split file/u;
+  /\bgguf_init_\w+: |error loading model: |clip_init: failed to load model |error: invalid argument: |error while handling argument |illegal split file/u;
 
 /** A model that does not fit now may fit later. */
 const memory: RegExp = /alloc|out of memory|not enough memory/iu;
