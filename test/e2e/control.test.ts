@@ -65,7 +65,7 @@ test.serial(
     t.is(llama(one).length, 0);
     t.is(llama(two).length, 1);
     const unknown = await two.cli('stop', count, '--node', 'three');
-    t.is(unknown.code, 5);
+    t.is(unknown.code, 3);
     t.regex(unknown.stderr, /no node is called three; those that are known: (one|two), (one|two)/u);
   },
 );
@@ -83,11 +83,11 @@ test.serial('load takes context, slots and keep, and show tells of them on the o
   t.regex((await two.cli('ps')).stdout, /tiny-deep-F16 .* 512 .*Forever/u);
 
   t.is((await one.cli('load', deep, '--slots', '1')).code, 0);
-  t.regex((await one.cli('show', deep)).stdout, /1 slots of 512 tokens/u);
+  t.regex((await one.cli('show', deep)).stdout, /1 slot of 512 tokens/u);
   t.is(llama(two).length, 1);
 
   const missing = await one.cli('load', count, '--node', 'two');
-  t.is(missing.code, 5);
+  t.is(missing.code, 3);
   t.regex(missing.stderr, /node two does not have tiny-count-F16/u);
 });
 
@@ -141,9 +141,13 @@ test.serial(
   async t => {
     const folder = await modelFolder(t, `${count}.gguf`, `${deep}.gguf`);
     const mesh = `preload-${Math.random().toString(36).slice(2)}`;
-    const variables = {HEARSAY_PRELOAD: count, HEARSAY_KEEP_ALIVE: '0'};
+    const variables = {HEARSAY_PRELOAD: `${count},tiny-deep-F61`, HEARSAY_KEEP_ALIVE: '0'};
     const daemon = await startDaemon(t, {name: 'pre', mesh, models: [folder], variables});
+    const other = await startDaemon(t, {name: 'other', mesh, models: [folder]});
     await until('the preload', async () => (await engines(daemon.url))[0]?.state === 'ready', 30_000);
+    await until('the other node to hear of it', async () => (await engines(other.url)).length === 1, 30_000);
+    t.deepEqual(llama(other), []);
+    t.regex(daemon.stderr(), /"model":"tiny-deep-F61","close":"tiny-deep-F16","msg":"a model to preload is not there/u);
     const [pid = 0] = llama(daemon);
     t.is(llama(daemon).length, 1);
     const stream = await chat(daemon.url, {model: count, max_tokens: 3});
@@ -152,7 +156,7 @@ test.serial(
     t.is(text, ' 1 2 3');
     t.deepEqual(llama(daemon), [pid], 'it stays, whatever the keep-alive');
     process.kill(pid, 'SIGKILL');
-    await until('a new one', async () => llama(daemon).some(other => other !== pid), 30_000);
+    await until('a new one', async () => llama(daemon).some(anew => anew !== pid), 30_000);
     t.is((await daemon.cli('stop', count)).code, 0);
     t.deepEqual(llama(daemon), []);
   },

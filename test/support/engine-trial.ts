@@ -41,7 +41,7 @@ export async function tinyModel(name: TinyModelName): Promise<StoredModel> {
 export function storedModel(name: string, file: string, changes: Partial<StoredModel> = {}): StoredModel {
   return {
     key: file,
-    digest: toDigest(`unproven:${name.replaceAll(' ', '-')}`),
+    digest: toDigest(`unproven:${name.replaceAll(/[^\w.-]/gu, '-').slice(0, 64)}`),
     names: [name],
     files: [file],
     sizeBytes: 1e6,

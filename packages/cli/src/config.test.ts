@@ -93,6 +93,10 @@ const unknownKeys: readonly (readonly [Record<string, unknown>, string])[] = [
   [{mesh: {peer: []}}, 'unknown key `mesh.peer`; did you mean `mesh.peers`?'],
   [{port: 1}, 'unknown key `port`; did you mean `gateway.port`?'],
   [{engine: {keepalive: 1}}, 'unknown key `engine.keepalive`; did you mean `engine.keep_alive`?'],
+  [{nmae: 'ada'}, 'unknown key `nmae`; did you mean `name`?'],
+  [{modles: {qwen3: {keep: true}}}, 'unknown key `modles.qwen3`; did you mean `models.qwen3`?'],
+  [{gatewya: 1}, 'unknown key `gatewya`; did you mean `gateway`?'],
+  [{models: {m: 1}}, 'unknown key `models.m`'],
   [{colour: 'red'}, 'unknown key `colour`'],
 ];
 for (const [toml, message] of unknownKeys) {
@@ -158,7 +162,11 @@ test('a table for one model says how that one is loaded', t => {
 });
 
 const badTables: readonly (readonly [unknown, RegExp])[] = [
-  [{contxt: 1}, /^\[models\."m"\] in .*config\.toml: unknown key `contxt`; it may have context, slots/u],
+  [
+    {contxt: 1},
+    /^\[models\."m"\] in .*config\.toml: unknown key `contxt`; did you mean `context`\? It may have context, slots/u,
+  ],
+  [{preload: true}, /unknown key `preload`; it may have .*; to load models at the start: engine\.preload/u],
   [{context: 'many'}, /context must be a number of tokens/u],
   [{slots: 0}, /slots must be /u],
   [{keep: 'yes'}, /keep must be true or false/u],

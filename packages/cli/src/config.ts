@@ -274,6 +274,21 @@ function isTable(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 function describeUnknown(key: string): string {
-  const meant = suggest(key, settingKeys) ?? settingKeys.find(known => known.endsWith(`.${key}`));
+  const meant =
+    suggest(key, settingKeys) ?? settingKeys.find(known => known.endsWith(`.${key}`)) ?? suggestSection(key);
   return `unknown key \`${key}\`${meant === undefined ? '' : `; did you mean \`${meant}\`?`}`;
 }
+
+/** `[modles."qwen3"]`: the section is what is wrong. */
+function suggestSection(key: string): string | undefined {
+  const [section = '', ...rest] = key.split('.');
+  const meant = suggest(section, sections);
+  return meant === undefined || meant === section ? undefined : [meant, ...rest].join('.');
+}
+
+/** Of the file: those with settings, and those with tables of the owner's own names. */
+const sections: readonly string[] = [
+  ...new Set(settingKeys.flatMap(key => (key.includes('.') ? [key.replace(/\..*/u, '')] : []))),
+  'workloads',
+  'hosted',
+];

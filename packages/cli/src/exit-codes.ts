@@ -18,6 +18,7 @@ export function exitCodeOf(code: FaultCode): number {
     case 'BAD_REQUEST':
       return exitCodes.usage;
     case 'MODEL_NOT_FOUND':
+    case 'NODE_NOT_FOUND':
       return exitCodes.notFound;
     case 'PEER_FAILED':
       return exitCodes.unreachable;

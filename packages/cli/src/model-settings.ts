@@ -1,5 +1,6 @@
 import {z} from 'zod';
 import {Fault, nameLengthMax} from '@hearsay/core';
+import {suggest} from './suggest.ts';
 
 /** What the owner wants for one model: a table `[models."name"]` of the config file. */
 export interface ModelWishes {
@@ -19,6 +20,8 @@ const table = z
   .partial()
   .transform(({extra_arguments: extraArguments, ...rest}): ModelWishes => ({...rest, extraArguments}));
 
+const modelKeys = ['context', 'slots', 'keep', 'extra_arguments'];
+
 /** Parses one such table; throws BAD_CONFIG that names it. */
 export function parseModelWishes(name: string, value: unknown, where: string): ModelWishes {
   if (name.length > nameLengthMax) throw new Fault('BAD_CONFIG', `${where}: a model's name is too long`);
@@ -30,7 +33,10 @@ export function parseModelWishes(name: string, value: unknown, where: string): M
 }
 
 function unknownKey(keys: readonly string[]): string {
-  return `unknown key \`${keys.join('`, `')}\`; it may have context, slots, keep and extra_arguments`;
+  const [first = ''] = keys;
+  const meant = suggest(first, modelKeys);
+  const there = `may have ${modelKeys.join(', ')}; to load models at the start: engine.preload`;
+  return `unknown key \`${keys.join('`, `')}\`; ${meant === undefined ? 'it' : `did you mean \`${meant}\`? It`} ${there}`;
 }
 
 function describe(path: readonly PropertyKey[] = [], message = 'something else'): string {

@@ -32,8 +32,8 @@ function modelFacts(model: ModelReport): readonly Line[] {
     ['digest', isProven(model.digest) ? model.digest : 'not proven yet'],
     ['size', formatBytes(model.sizeBytes)],
     ['architecture', [model.architecture, model.quant].filter(word => word !== '').join(', ') || '-'],
-    ['parameters', count(model.parameters)],
-    ['context', `${model.contextMax} tokens trained`],
+    ['parameters', model.parameters > 0 ? count(model.parameters) : '-'],
+    ['context', model.contextMax > 0 ? `${model.contextMax} tokens trained` : '-'],
     ['can do', model.capabilities.join(', ') || '-'],
     ...(model.problem === undefined ? [] : [['problem', model.problem] as const]),
   ];
@@ -46,7 +46,7 @@ function nodeFacts({name, local, engine, refused}: EngineOutcome): readonly Line
   const {slots, busy, queued, context, readySeconds, untilSeconds, failure} = engine;
   return [
     ['node', `${where}: ${engineState(engine)}`],
-    ['', `${slots} slots of ${context} tokens, ${busy} busy, ${queued} waiting`],
+    ['', `${slots} ${slots === 1 ? 'slot' : 'slots'} of ${context} tokens, ${busy} busy, ${queued} waiting`],
     ...(readySeconds === undefined ? [] : [['', `loaded ${formatAgo(readySeconds)}`] as const]),
     ...(untilSeconds === undefined ? [] : [['', `unloaded ${formatFromNow(untilSeconds)}`] as const]),
     ...(failure === undefined ? [] : [['', failure] as const]),

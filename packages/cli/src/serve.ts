@@ -20,6 +20,7 @@ import {openApi} from './open-api.ts';
 import {provideEngine} from './provide-engine.ts';
 import type {Variables} from './system.ts';
 import type {Terminal} from './terminal.ts';
+import {unmatchedTables} from './unmatched-tables.ts';
 
 /** What clients are told of a context before an engine has been sized. */
 const contextUntilKnown = 8192;
@@ -75,6 +76,7 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
         memoryFile: inData('memory.json'),
         cacheRamMiB: 0,
         environment: options.variables,
+        onLoaded: ({key}, told) => ownModels.confirm(key, told),
       },
       deps,
     ),
@@ -148,6 +150,7 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
   );
   await lock.publish(gateway.url);
 
+  for (const warning of unmatchedTables(Object.keys(config.engine.models), models.list())) deps.log('warn', warning);
   const openness = mesh.admin.report();
   const hasEngine = typeof engine !== 'string';
   terminal.out(banner({status: status(), models: cluster.models(), nodes: cluster.nodes(), hasEngine, openness}));

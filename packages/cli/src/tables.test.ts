@@ -66,6 +66,11 @@ const node = (changes: Partial<NodeReport> = {}): NodeReport => ({
   ...changes,
 });
 
+test('what cannot be read of a file is a dash, and no zero', t => {
+  const row = modelTable([model({quant: '', contextMax: 0, problem: 'cut'})]).split('\n')[1] ?? '';
+  t.deepEqual(row.split(/ {2,}/u).slice(3), ['-', '-', 'unusable', 'local']);
+});
+
 test('S45–S53: ps shows the eight columns in their order, full names, short ids and relative times', t => {
   const remote = engine({node: '192.168.1.9:4328', startedSecondsAgo: 125, untilSeconds: undefined});
   t.is(

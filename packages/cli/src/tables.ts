@@ -27,7 +27,7 @@ export function modelTable(models: readonly ModelReport[]): string {
     {title: 'ID', cell: model => (isProven(model.digest) ? shortDigest(model.digest) : '-')},
     {title: 'SIZE', cell: model => formatBytes(model.sizeBytes)},
     {title: 'QUANT', cell: model => model.quant || '-'},
-    {title: 'CONTEXT', cell: model => String(model.contextMax)},
+    {title: 'CONTEXT', cell: model => (model.contextMax > 0 ? String(model.contextMax) : '-')},
     {title: 'STATUS', cell: modelStatus},
     {title: 'NODES', cell: model => model.nodes.map(node => (node.local ? 'local' : node.name)).join(', ')},
   ]);

@@ -26,12 +26,12 @@ function holdersOf({model, node}: ControlCommand, nodes: readonly Ranked[]): rea
   const named = node === undefined ? nodes : nodes.filter(known => isNamed(known, node, known.self));
   if (named.length === 0) {
     const known = nodes.map(({name}) => name).join(', ');
-    throw new Fault('NO_CANDIDATE', `no node is called ${node}; those that are known: ${known}`);
+    throw new Fault('NODE_NOT_FOUND', `no node is called ${node}; those that are known: ${known}`);
   }
   const holders = named.filter(({digest}) => digest !== undefined);
   if (holders.length > 0) return holders;
   const who = node === undefined ? 'no node that can be reached has' : `node ${node} does not have`;
-  throw new Fault('NO_CANDIDATE', `${who} ${model}; see: hearsay models`);
+  throw new Fault('MODEL_NOT_FOUND', `${who} ${model}; see: hearsay models`);
 }
 
 /** Every node that has the model; to load it as many of the best as wanted; to read a log one where it is loaded. */

@@ -224,7 +224,7 @@ class Search {
   }
 
   #workRequest(node: Ranked, force: boolean): WorkRequest {
-    const {id, endpoint, needs, policy, body, contentType, traceparent, keepAliveMs, caller} = this.#request;
+    const {id, endpoint, needs, policy, body, contentType, traceparent, caller} = this.#request;
     return {
       request: id,
       attempt: this.#attempt,
@@ -241,7 +241,8 @@ class Search {
       force,
       traceparent,
       caller,
-      ...(keepAliveMs === undefined ? {} : {keepAliveMs}),
+      keepAliveMs: this.#request.keepAliveMs,
+      contextTokens: this.#request.contextTokens,
       ...(this.#deps.prefix ? {prefix: this.#deps.prefix} : {}),
     };
   }

@@ -59,9 +59,9 @@ export function localWorker(node: NodeId, {models, engines, experience, affinity
       const missing = request.needs.find(need => !model.capabilities.includes(need));
       if (missing) return {kind: 'refused', code: 'capability', message: `${model.names[0]} cannot do ${missing}`};
 
-      const {endpoint, contentType, keepAliveMs} = request;
+      const {endpoint, contentType, keepAliveMs, contextTokens} = request;
       const force = request.force || isExpected(request, model);
-      const reservation = engines.reserve(model, {force, keepAliveMs, beside: !needsSlot(endpoint)});
+      const reservation = engines.reserve(model, {force, keepAliveMs, contextTokens, beside: !needsSlot(endpoint)});
       if (reservation.kind !== 'accepted') return reservation;
       const lease: Lease = {
         kind: 'accepted',

@@ -1,5 +1,5 @@
 import {resolveModel} from '@hearsay/core';
-import type {EngineHost, Log, ModelStore, StoredModel} from '@hearsay/core';
+import type {EngineHost, Log, ModelStore, NamedModel, StoredModel} from '@hearsay/core';
 
 interface PreloadDeps {
   readonly engines: EngineHost;
@@ -29,12 +29,28 @@ export function startPreload(names: readonly string[], {engines, models, log}: P
 
   if (wanted.size > 0) watch = models.onChange(look);
   look();
-  if (wanted.size > 0) log('warn', 'models to preload are not on this machine (yet)', {models: [...wanted]});
+  for (const name of wanted) {
+    log('warn', 'a model to preload is not there (yet); see engine.preload', {
+      model: name,
+      ...hint(name, models.list()),
+    });
+  }
   return {[Symbol.dispose]: () => watch?.[Symbol.dispose]()};
 }
 
 function find(name: string, known: readonly StoredModel[]): StoredModel | undefined {
-  const named = known.map(({digest, names, demo}) => ({digest, names, demo, local: true, holders: 1}));
-  const resolution = resolveModel(name, named);
+  const resolution = resolveModel(name, known.map(toNamed));
   return resolution.kind === 'found' ? known.find(({digest}) => resolution.digests.includes(digest)) : undefined;
+}
+
+/** What may be wrong with a name, or with the model that it means. */
+function hint(name: string, all: readonly StoredModel[]): {readonly problem: string} | {readonly close?: string} {
+  const problem = find(name, all)?.problem;
+  if (problem !== undefined) return {problem};
+  const resolution = resolveModel(name, all.map(toNamed));
+  return resolution.kind === 'unknown' && resolution.close.length > 0 ? {close: resolution.close.join(', ')} : {};
+}
+
+function toNamed({digest, names, demo}: StoredModel): NamedModel {
+  return {digest, names, demo, local: true, holders: 1};
 }

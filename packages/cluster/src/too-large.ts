@@ -19,12 +19,14 @@ export function tooLargeEverywhere(
   const small = ranked.filter(({exclusion}) => exclusion === 'too large');
   const lacks = [
     ...refusals.map(({name, reason}) => `${name}: ${reason}`),
-    ...small.map(({name, missingBytes = 0}) => `${name}: ${formatBytes(missingBytes)} are missing`),
+    ...small.map(
+      ({name, missingBytes = 0}) => `${name}: ${formatBytes(missingBytes)} are missing even without any other model`,
+    ),
   ];
   if (lacks.length === 0) return undefined;
   const help =
-    'Take a smaller quantization or context, end other programs there, or run it over several machines with ' +
-    "llama.cpp's rpc-server, which hearsay does not manage";
+    'Take a smaller quantization, raise engine.memory where it is set to less than the machine has, or run it over ' +
+    "several machines with llama.cpp's rpc-server, which hearsay does not manage";
   return new Fault('NO_CANDIDATE', `${model || 'the model'} fits on no node. ${lacks.join('; ')}. ${help}.`, {
     details: {lacks, retryable: false},
   });

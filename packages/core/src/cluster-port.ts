@@ -31,6 +31,8 @@ export interface ClientRequest {
   readonly traceparent: string | undefined;
   /** How long the model stays loaded afterwards, when the client says so; see `parseKeepAlive`. */
   readonly keepAliveMs?: number | undefined;
+  /** Context that the client would like, in tokens; a wish, and no condition. */
+  readonly contextTokens?: number | undefined;
   /** What helps to choose a node; absent: it is chosen without. */
   readonly hints?: RoutingHints;
 }
@@ -215,8 +217,8 @@ export interface Cluster extends AsyncDisposable {
   /** Changes it; resolves when the change is on disk and holds. */
   operate(change: OperatorChange): Promise<OperatorState>;
   /**
-   * Loads, stops, shows or reads the log of a model's engines, here or on other nodes. Throws MODEL_NOT_FOUND or
-   * NO_CANDIDATE; what a node said against it is an outcome.
+   * Loads, stops, shows or reads the log of a model's engines, here or on other nodes. Throws MODEL_NOT_FOUND,
+   * NODE_NOT_FOUND or NO_CANDIDATE; what a node said against it is an outcome.
    */
   control(command: ControlCommand, signal: AbortSignal): Promise<readonly ControlOutcome[]>;
 }

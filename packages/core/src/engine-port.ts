@@ -40,6 +40,8 @@ export interface ReserveOptions {
   readonly beside?: boolean;
   /** How long the engine stays afterwards, as the request asks; the owner's limits win. */
   readonly keepAliveMs?: number | undefined;
+  /** Context that the request would like for its slot, in tokens; given where it costs nobody anything (R106). */
+  readonly contextTokens?: number | undefined;
 }
 
 /** How an engine should be loaded. What is undefined stays as the owner has set it. */

@@ -7,6 +7,7 @@ export type FaultCode =
   | 'BAD_REQUEST' // the client sent something that no node could run
   | 'FORBIDDEN' // the key of the application lacks a right; the message says which
   | 'MODEL_NOT_FOUND' // no admitted node knows a model of that name
+  | 'NODE_NOT_FOUND' // a command names a node that this one does not know
   | 'NO_CANDIDATE' // nodes know the model, but none may or can run it now
   | 'OVERLOADED' // every candidate is busy and the queues are full
   | 'ENGINE_MISSING' // no llama-server on this machine

@@ -103,6 +103,14 @@ const sizes: readonly (readonly [string, Partial<SizeWish>, number, number, stri
   ['a small model may be whole with less', {}, 512, 600, '1 × 512'],
   ['what the owner says is kept to the letter', {slots: 3, context: 1000}, 131_072, 3000, '3 × 1000'],
   ['or it is not loaded', {slots: 3, context: 1000}, 131_072, 2999, 'none'],
+  ['R106: a request that wants more than its share costs slots', {contextWanted: 16_384}, 131_072, 1e9, '2 × 16384'],
+  ['R106: but never more than all share', {contextWanted: 131_072}, 131_072, 1e9, '1 × 32768'],
+  ['R106: what everybody gets anyway costs nothing', {contextWanted: 8192}, 131_072, 1e9, '4 × 8192'],
+  ['R106: more than it was trained for costs nothing', {contextWanted: 32_768}, 4096, 1e9, '4 × 4096'],
+  ['R106: less room: slots go before the context', {contextWanted: 16_384}, 131_072, 20_000, '1 × 19968'],
+  ['R106: still less room: what fits', {contextWanted: 16_384}, 131_072, 5000, '1 × 4864'],
+  ["R106: the owner's bound holds", {contextMax: 4096, contextWanted: 16_384}, 131_072, 1e9, '4 × 4096'],
+  ["R106: the owner's slots hold", {slots: 4, contextWanted: 16_384}, 131_072, 1e9, '4 × 8192'],
   ['slots to the letter, context as fits', {slots: 4}, 131_072, 16_384, '4 × 4096'],
 ];
 

@@ -145,6 +145,8 @@ export interface SizeWish {
   readonly context: number | undefined;
   /** Most for one slot; undefined: a fair share of `contextPool`. */
   readonly contextMax: number | undefined;
+  /** What a request would like for its slot; it may cost slots, but no more memory than the owner allows. */
+  readonly contextWanted?: number | undefined;
 }
 
 /** Context that all slots of one engine share when nobody says more: enough for most, and other models fit beside. */
@@ -162,7 +164,7 @@ export function sizeEngine(
   contextTrained: number,
   fits: (size: EngineSize) => boolean,
 ): EngineSize | undefined {
-  for (let slots = wish.slots ?? wish.slotsMax; slots >= 1; slots -= 1) {
+  for (let slots = slotsMost(wish, contextTrained); slots >= 1; slots -= 1) {
     const {most, kept} = contextBounds(wish, contextTrained, slots);
     const context = mostContext(kept, most, tokens => fits({slots, context: tokens}));
     if (context !== undefined) return {slots, context};
@@ -176,7 +178,7 @@ export function sizeEngine(
 
 /** Pure: the size that an empty machine without limits would give. */
 export function fullSize(wish: SizeWish, contextTrained: number): EngineSize {
-  const slots = wish.slots ?? wish.slotsMax;
+  const slots = slotsMost(wish, contextTrained);
   return {slots, context: contextBounds(wish, contextTrained, slots).most};
 }
 
@@ -195,7 +197,19 @@ interface ContextBounds {
   readonly least: number;
 }
 
-function contextBounds({context, contextMax}: SizeWish, trained: number, slots: number): ContextBounds {
+/** So many that each has the context which is wanted, out of what all share. */
+function slotsMost({slots, slotsMax, contextMax, contextWanted = 0}: SizeWish, trained: number): number {
+  if (slots !== undefined) return slots;
+  const wanted = Math.min(contextWanted, contextPool, trained > 0 ? trained : Infinity);
+  if (contextMax !== undefined || wanted <= contextKept) return slotsMax;
+  return Math.min(slotsMax, Math.floor(contextPool / wanted));
+}
+
+function contextBounds(
+  {context, contextMax, contextWanted = 0}: SizeWish,
+  trained: number,
+  slots: number,
+): ContextBounds {
   const learnt = trained > 0 ? trained : Infinity;
   if (context !== undefined) {
     const exact = Math.min(context, learnt);
@@ -203,7 +217,7 @@ function contextBounds({context, contextMax}: SizeWish, trained: number, slots: 
   }
   const share = Math.max(contextKept, Math.floor(contextPool / slots / contextStepTokens) * contextStepTokens);
   const most = Math.min(contextMax ?? share, learnt);
-  return {most, kept: Math.min(most, contextKept), least: Math.min(most, contextLeast)};
+  return {most, kept: Math.min(most, Math.max(contextKept, contextWanted)), least: Math.min(most, contextLeast)};
 }
 
 /** By halves, in whole steps; undefined when not even the least fits. */

@@ -39,7 +39,7 @@ export {changeOperator, formatOperator, idleOperator, parseOperator, rulesFor} f
 export type {OperatorChange, OperatorState, PolicyRule} from './operator.ts';
 export {automatic, choosePolicy, formatPolicy, parsePolicy} from './policy.ts';
 export type {Placement, Policy, PolicySource, PolicyWish} from './policy.ts';
-export type {Capability, ModelFacts, ModelPreset, ModelStore, StoredModel} from './model.ts';
+export type {Capability, LoadedFacts, ModelFacts, ModelPreset, ModelStore, StoredModel} from './model.ts';
 export {isNewer} from './record.ts';
 export type {Beat, EngineBeat, EngineReadiness, HardwareFacts, Inventory, Leave, MemoryFacts} from './record.ts';
 export type {NodeFlags, NodeRecord, SignedRecord, Sketch, Stamp} from './record.ts';
@@ -76,7 +76,7 @@ export {guessHardware} from './guess-hardware.ts';
 export type {MachineFacts, ProcessorFacts} from './guess-hardware.ts';
 export {rank, toEntry, weigh} from './rank.ts';
 export type {Decision, Ranked} from './rank.ts';
-export {editDistance, resolveModel, toNamedModel, withoutDemo} from './resolve-model.ts';
+export {editDistance, isModelNamed, resolveModel, toNamedModel, withoutDemo} from './resolve-model.ts';
 export type {NamedModel, Resolution} from './resolve-model.ts';
 export {countUse, makeRoom, planStart, worthOf} from './room.ts';
 export type {Resident, StartPlan, StartQuestion, UseCount} from './room.ts';

@@ -66,6 +66,18 @@ export interface StoredModel extends ModelFacts {
   readonly shape?: ModelShape | undefined;
 }
 
+/** What an engine says of a model that it has loaded; undefined where it does not tell. */
+export interface LoadedFacts {
+  /** Context that one slot really got, in tokens. */
+  readonly context: number | undefined;
+  readonly sees: boolean | undefined;
+  readonly hears: boolean | undefined;
+  readonly chatTemplate: string | undefined;
+  /** The owner has chosen that template; else it is the model's, or a stand-in where that has none. */
+  readonly isTemplateChosen: boolean;
+  readonly callsTools: boolean | undefined;
+}
+
 /** The models of this machine, kept current. */
 export interface ModelStore extends AsyncDisposable {
   list(): readonly StoredModel[];

@@ -1,6 +1,6 @@
 import test from 'ava';
 import {digest} from '../../../test/support/builders.ts';
-import {resolveModel} from './resolve-model.ts';
+import {editDistance, resolveModel} from './resolve-model.ts';
 import type {NamedModel} from './resolve-model.ts';
 
 const named = (name: string, letter: string, changes: Partial<NamedModel> = {}): NamedModel => ({
@@ -32,6 +32,13 @@ test('R69: one name with two contents goes to the own one, else to what most nod
   const there = named('m', 'c', {holders: 5});
   t.like(resolveModel('m', [there, here]), {digests: [digest('b')]});
   t.like(resolveModel('m', [named('m', 'b'), there]), {digests: [digest('c')]});
+});
+
+test('two letters in the wrong order are one mistake', t => {
+  t.is(editDistance('nmae', 'name'), 1);
+  t.is(editDistance('name', 'nmaes'), 2);
+  t.is(editDistance('abc', ''), 3);
+  t.is(editDistance('', ''), 0);
 });
 
 test('an unknown name comes back with close ones', t => {

@@ -2,8 +2,11 @@ import type {ModelReport} from './cluster-port.ts';
 import type {Digest} from './ids.ts';
 import type {ModelFacts} from './model.ts';
 
+/** What a model can be called by. */
+type Named = Pick<ModelFacts, 'digest' | 'names'>;
+
 /** A model name with where it came from, for resolving. */
-export interface NamedModel extends Pick<ModelFacts, 'digest' | 'names' | 'demo'> {
+export interface NamedModel extends Named, Pick<ModelFacts, 'demo'> {
   /** Stored on this node: preferred when one name means two models. */
   readonly local: boolean;
   /** How many nodes store it. */
@@ -58,16 +61,16 @@ function resolveBeginning(wanted: string, models: readonly NamedModel[]): Resolu
 }
 
 /** Lists of ten thousand names are searched at every request, and are the same for many. */
-const forms = new WeakMap<NamedModel, readonly string[]>();
+const forms = new WeakMap<Named, readonly string[]>();
 
-function formsOf(model: NamedModel): readonly string[] {
+function formsOf(model: Named): readonly string[] {
   const known = forms.get(model) ?? model.names.map(normalize);
   forms.set(model, known);
   return known;
 }
 
 /** Whether somebody may mean this model by the text: one of its names, its digest, or enough of its digest. */
-export function isModelNamed(model: NamedModel, text: string): boolean {
+export function isModelNamed(model: Named, text: string): boolean {
   const wanted = normalize(text);
   return formsOf(model).includes(wanted) || matchesDigest(model.digest, wanted);
 }
@@ -137,15 +140,28 @@ function closeNames(wanted: string, models: readonly NamedModel[]): readonly str
     .map(([name]) => name);
 }
 
-/** Levenshtein distance; also used for unknown keys in the config file. */
+/**
+ * How many letters must be added, left out, replaced or swapped with their neighbour; also used for unknown keys in the
+ * config file.
+ */
 export function editDistance(a: string, b: string): number {
-  let row = Array.from({length: b.length + 1}, (_, index) => index);
-  for (const [i, left] of Array.from(a).entries()) {
+  const [from, to] = [Array.from(a), Array.from(b)];
+  let before: readonly number[] = [];
+  let row: readonly number[] = Array.from({length: to.length + 1}, (_, index) => index);
+  for (const [i, left] of from.entries()) {
     const next = [i + 1];
-    for (const [j, right] of Array.from(b).entries()) {
-      next.push(Math.min((row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1, (row[j] ?? 0) + (left === right ? 0 : 1)));
+    for (const [j, right] of to.entries()) {
+      const isSwapped = left === to[j - 1] && right === from[i - 1];
+      next.push(
+        Math.min(
+          (row[j + 1] ?? 0) + 1,
+          (next[j] ?? 0) + 1,
+          (row[j] ?? 0) + (left === right ? 0 : 1),
+          isSwapped ? (before[j - 1] ?? 0) + 1 : Infinity,
+        ),
+      );
     }
-    row = next;
+    [before, row] = [row, next];
   }
-  return row[Array.from(b).length] ?? 0;
+  return row.at(-1) ?? 0;
 }

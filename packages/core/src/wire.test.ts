@@ -33,6 +33,7 @@ const work: WorkRequest = {
   waitEstimateMs: 50,
   force: false,
   traceparent: undefined,
+  contextTokens: 8192,
 };
 
 test('records, offers, answers, inventories and exchanges come back as they were', t => {

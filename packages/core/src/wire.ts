@@ -109,6 +109,7 @@ const offer = z
     u: caller.optional(),
     y: text(contentTypeLengthMax).optional(),
     k: z.int().min(-1).optional(),
+    l: whole.positive().optional(),
     q: z.boolean().optional(),
     x: z.array(whole.max(0xffff_ffff)).max(prefixMax).optional(),
   })
@@ -128,6 +129,7 @@ const offer = z
     ...(o.u === undefined ? {} : {caller: o.u}),
     ...(o.y === undefined ? {} : {contentType: o.y}),
     ...(o.k === undefined ? {} : {keepAliveMs: o.k < 0 ? Infinity : o.k}),
+    ...(o.l === undefined ? {} : {contextTokens: o.l}),
     ...(o.q === undefined ? {} : {claim: o.q}),
     ...(o.x === undefined ? {} : {prefix: o.x}),
   }));
@@ -153,6 +155,7 @@ export function encodeOffer(request: WorkRequest): Uint8Array {
     ...(request.caller === undefined ? {} : {u: callerPart(request.caller)}),
     ...(request.contentType === undefined ? {} : {y: request.contentType}),
     ...(request.keepAliveMs === undefined ? {} : {k: keepAliveOnWire(request.keepAliveMs)}),
+    ...(request.contextTokens === undefined ? {} : {l: request.contextTokens}),
     ...(request.claim === true ? {q: true} : {}),
     ...(request.prefix === undefined ? {} : {x: request.prefix.slice(-prefixMax)}),
   });

@@ -83,6 +83,8 @@ export interface WorkRequest {
   readonly caller?: Caller | undefined;
   /** How long the model stays loaded afterwards, as the client asked; Infinity: for ever. The owner's limits win. */
   readonly keepAliveMs?: number | undefined;
+  /** Context that the client would like, in tokens (Ollama's `num_ctx`). */
+  readonly contextTokens?: number | undefined;
   /** Hashes of the ends of its messages, oldest first, for the worker's sketch; absent when nobody has counted them. */
   readonly prefix?: readonly number[];
 }

@@ -68,6 +68,41 @@ test('R87: a llama-server that exits at once is tried three times, then refused 
   t.is(await starts(), 6);
 });
 
+test('R87: a broken engine tells when it may be tried again, in its refusal and below ps', async t => {
+  const {engine} = await scriptedEngine(t, 'echo "line 1" >&2; exit 1');
+  const host = await trialHost(t, {engine, policy: {backoffMs: () => 10, coolDownMs: 90_000, maxAttempts: 1}});
+  const model = await tinyModel('tiny-count-F16');
+  await t.throwsAsync(countToThree(host, model), {message: /exited with code 1/u});
+  const refusal = host.reserve(model, {force: true});
+  const told = /exited with code 1; it can be tried again in (?:8\d|90) s, or at once with: hearsay load/u;
+  t.regex(refusal.kind === 'refused' ? refusal.message : refusal.kind, told);
+  const [reason, ...lines] = (snapshotOf(host, model)?.failure ?? '').split('\n');
+  t.regex(reason ?? '', told);
+  t.deepEqual(lines, ['line 1']);
+});
+
+test('a broken engine is tried at once when somebody loads it by hand, has stopped it, or its file has changed', async t => {
+  const {engine, starts} = await scriptedEngine(t, 'exit 1');
+  const host = await trialHost(t, {engine, policy: {maxAttempts: 1}});
+  const model = await tinyModel('tiny-count-F16');
+  const broken = async (count: number): Promise<void> => {
+    await until('it is broken', () => snapshotOf(host, model)?.state === 'broken');
+    t.is(await starts(), count);
+  };
+  await t.throwsAsync(countToThree(host, model));
+  await broken(1);
+  t.is(host.load(model, {context: undefined, slots: undefined, keep: false}), undefined);
+  await broken(2);
+
+  await host.stop(model.key);
+  t.is(snapshotOf(host, model), undefined, 'and it is gone from ps');
+  await t.throwsAsync(countToThree(host, model));
+  await broken(3);
+
+  await t.throwsAsync(countToThree(host, {...model, modifiedWallMs: 1}));
+  await broken(4);
+});
+
 test('an engine that never answers is stopped, and the requests that wait for it fail', async t => {
   const {engine, starts} = await scriptedEngine(t, 'trap "" TERM; while :; do sleep 0.05; done');
   const policy = {startTimeoutMs: 150, killAfterMs: 100, backoffMs: () => 10, coolDownMs: 60_000};

@@ -1,24 +1,26 @@
 import {stepEngine} from '@hearsay/core';
-import type {Busy, EngineEffect, EngineEvent, EngineSize, EngineSnapshot} from '@hearsay/core';
-import type {EngineState, Environment, Fault, LoadWish, LogPage, Refusal} from '@hearsay/core';
+import type {EngineEffect, EngineEvent, EngineSize, EngineSnapshot} from '@hearsay/core';
+import type {EngineState, Environment, LoadWish, LogPage, Refusal} from '@hearsay/core';
 import type {ReserveOptions, StoredModel} from '@hearsay/core';
 import {abortable} from './abortable.ts';
 import {busyFor} from './busy-for.ts';
+import {Deadline} from './deadline.ts';
 import {slotContext} from './engine-arguments.ts';
 import type {EngineSettings} from './engine-arguments.ts';
 import {EngineLog} from './engine-log.ts';
 import {expectedWaitMs, remainingLoadMs} from './expected-wait.ts';
 import {IdleWatch} from './idle-watch.ts';
-import {failureOf} from './judge-exit.ts';
+import {failureOf, judgeBroken} from './judge-exit.ts';
 import type {EngineExit} from './judge-exit.ts';
 import {hasSameFiles} from './has-same-files.ts';
 import {logChange} from './log-change.ts';
-import {engineFailed, LlamaServer} from './llama-server.ts';
+import {engineFailed, engineRefused, LlamaServer} from './llama-server.ts';
+import {Reservations} from './reservations.ts';
 import type {RunnerOptions} from './runner-options.ts';
 import {serial} from './serial.ts';
 import {ServerWatch} from './server-watch.ts';
 import {SlotReservation} from './slot-reservation.ts';
-import type {SlotOwner} from './slot-reservation.ts';
+import type {Reserved, SlotOwner} from './slot-reservation.ts';
 import {Slots} from './slots.ts';
 
 /**
@@ -29,19 +31,20 @@ export class EngineRunner implements SlotOwner {
   readonly #options: RunnerOptions;
   readonly #environment: Environment;
   readonly #slots: Slots;
-  readonly #reservations = new Set<SlotReservation>();
+  readonly #reservations = new Reservations();
   readonly #send = serial((event: EngineEvent) => this.#step(event));
   readonly #log = new EngineLog();
   readonly #idle: IdleWatch;
+  readonly #deadline: Deadline;
   #isClosed = false;
   #model: StoredModel;
   #context: number;
-  #loaded: StoredModel | undefined;
+  /** What the last start has read. */
+  #spawned: StoredModel | undefined;
   #state: EngineState = {kind: 'stopped', attempt: 0};
   #server: LlamaServer | undefined;
   #watch: ServerWatch | undefined;
   #lastExit: EngineExit | undefined;
-  #deadline: Disposable | undefined;
   #settled = Promise.withResolvers<void>();
   #startedMs = 0;
   #readySinceWallMs: number | undefined;
@@ -55,14 +58,17 @@ export class EngineRunner implements SlotOwner {
     this.#settings = options.settings;
     this.#environment = environment;
     this.#context = slotContext(model, options.settings);
+    this.#deadline = new Deadline(environment.clock, () => this.#deadlinePassed());
     this.#slots = new Slots(options.settings.slots, environment.clock);
     this.#idle = new IdleWatch(options.keepAlive, environment.clock, () => this.#send({kind: 'unwanted'}));
   }
 
-  reserve(model: StoredModel, {force, keepAliveMs, beside}: ReserveOptions): SlotReservation | Busy | Refusal {
+  /** `anew`: first ends an engine that is idle, so that it is started with another size. */
+  reserve(model: StoredModel, {force, keepAliveMs, beside}: ReserveOptions, anew: boolean): Reserved {
     if (this.#isClosed) return busyFor('draining', this.#waitMs());
-    if (this.#state.kind === 'broken') return this.#refused(this.#state.reason);
     this.#useModel(model);
+    if (this.#state.kind === 'broken') return engineRefused(model, judgeBroken(this.#state, this.#deadline.leftMs));
+    if (anew) this.#send({kind: 'unwanted'});
     if (this.#state.kind === 'draining' && !force) return busyFor('draining', this.#waitMs());
     const free = this.#state.kind === 'draining' ? undefined : this.#slots.take(beside);
     const slot = free ?? (force ? this.#slots.enqueue() : undefined);
@@ -108,9 +114,9 @@ export class EngineRunner implements SlotOwner {
   }
 
   load(model: StoredModel, wish: LoadWish): Refusal | undefined {
-    if (this.#isClosed) return this.#refused('this node is shutting down');
-    if (this.#state.kind === 'broken') return this.#refused(this.#state.reason);
+    if (this.#isClosed) return engineRefused(this.#model, 'this node is shutting down');
     this.#useModel(model);
+    this.#endCoolDown();
     const {slots = this.#settings.slots, context: contextMax = this.#settings.contextMax} = wish;
     const isOther = slots !== this.#settings.slots || contextMax !== this.#settings.contextMax;
     this.#settings = {...this.#settings, slots, contextMax};
@@ -130,7 +136,8 @@ export class EngineRunner implements SlotOwner {
     this.#isLoadWanted = false;
     this.#idle.forget();
     this.#settings = this.#options.settings;
-    this.#failPending(engineFailed(this.#model, 'it was stopped'));
+    this.#reservations.failPending(engineFailed(this.#model, 'it was stopped'));
+    this.#endCoolDown();
     this.#send({kind: 'unwanted'});
     await this.#server?.exited;
   }
@@ -138,13 +145,12 @@ export class EngineRunner implements SlotOwner {
   /** Ends everything now and takes nothing more. Resolves when the process is gone. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    const fault = engineFailed(this.#model, 'this node is shutting down');
-    for (const reservation of this.#reservations) reservation.fail(fault);
+    this.#reservations.failAll(engineFailed(this.#model, 'this node is shutting down'));
     this.#send({kind: 'unwanted'});
     if (this.#state.kind === 'draining') this.#send({kind: 'deadline'});
     this.#watchIdle();
     await this.#server?.exited;
-    this.#deadline?.[Symbol.dispose]();
+    this.#deadline[Symbol.dispose]();
   }
 
   snapshot(): EngineSnapshot {
@@ -162,7 +168,7 @@ export class EngineRunner implements SlotOwner {
       loadMs: this.#options.loadTimes.expectedMs(this.#model),
       readySinceWallMs: isReady ? this.#readySinceWallMs : undefined,
       unloadInMs: isReady ? this.#idle.unloadInMs() : undefined,
-      failure: failureOf(this.#state, this.#lastExit),
+      failure: failureOf(this.#state, this.#lastExit, this.#deadline.leftMs),
       processId: this.#server?.processId,
       loading: isStarting ? {share: this.#server?.loadedShare, remainingMs: this.#remainingMs()} : undefined,
     };
@@ -170,12 +176,19 @@ export class EngineRunner implements SlotOwner {
 
   /**
    * What has been loaded is never used for a file that has changed since: it drains, and the next start reads the new
-   * one.
+   * one, which is no more broken than it is loaded.
    */
   #useModel(model: StoredModel): void {
-    const isStale = this.#loaded !== undefined && !hasSameFiles(this.#loaded, model);
+    const isStale = this.#spawned !== undefined && !hasSameFiles(this.#spawned, model);
     this.#model = model;
-    if (isStale) this.#send({kind: 'unwanted'});
+    if (!isStale) return;
+    this.#endCoolDown();
+    if (this.#server !== undefined) this.#send({kind: 'unwanted'});
+  }
+
+  /** There is a reason to believe that a broken engine works now. */
+  #endCoolDown(): void {
+    if (this.#state.kind === 'broken') this.#send({kind: 'deadline'});
   }
 
   #step(event: EngineEvent): void {
@@ -183,7 +196,7 @@ export class EngineRunner implements SlotOwner {
     const {state, effects} = stepEngine(before, event, this.#options.policy);
     this.#state = state;
     if (state.kind !== before.kind) {
-      this.#deadline?.[Symbol.dispose]();
+      this.#deadline[Symbol.dispose]();
       logChange(this.#environment.log, this.#model, before, state);
       this.#log.add(`hearsay: ${state.kind}${'reason' in state ? `: ${state.reason}` : ''}`);
       this.#watchIdle();
@@ -203,9 +216,7 @@ export class EngineRunner implements SlotOwner {
       case 'kill':
         return this.#server?.kill();
       case 'setDeadline':
-        this.#deadline?.[Symbol.dispose]();
-        this.#deadline = this.#environment.clock.after(effect.afterMs, () => this.#deadlinePassed());
-        return;
+        return this.#deadline.set(effect.afterMs);
       case 'settleWaiters':
         return this.#settle();
     }
@@ -215,7 +226,7 @@ export class EngineRunner implements SlotOwner {
     const launch = {...this.#options.launch, log: (line: string) => this.#log.add(line)};
     const server = new LlamaServer(this.#model, this.#settings, launch, this.#environment);
     this.#server = server;
-    this.#loaded = this.#model;
+    this.#spawned = this.#model;
     this.#startedMs = this.#environment.clock.monotonicMs();
     void this.#awaitExit(server);
   }
@@ -223,7 +234,6 @@ export class EngineRunner implements SlotOwner {
   async #awaitExit(server: LlamaServer): Promise<void> {
     const exit = await server.exited;
     this.#server = undefined;
-    this.#loaded = undefined;
     this.#lastExit = exit;
     this.#watch?.[Symbol.dispose]();
     this.#watch = undefined;
@@ -231,10 +241,11 @@ export class EngineRunner implements SlotOwner {
   }
 
   async #awaitReady(server: LlamaServer | undefined): Promise<void> {
-    const isReady = await server?.ready();
-    if (isReady !== true || server === undefined || server !== this.#server) return;
-    const ours = (): number => [...this.#reservations].filter(({isRunning}) => isRunning).length;
-    this.#watch = new ServerWatch(server, this.#options.watch, ours, this.#environment);
+    const told = await server?.ready();
+    if (told === undefined || server === undefined || server !== this.#server) return;
+    this.#context = told.context ?? this.#context; // llama-server rounds it
+    this.#options.loaded(this.#spawned ?? this.#model, told);
+    this.#watch = new ServerWatch(server, this.#options.watch, () => this.#reservations.running, this.#environment);
     this.#send({kind: 'healthy'});
   }
 
@@ -247,7 +258,7 @@ export class EngineRunner implements SlotOwner {
   #settle(): void {
     if (this.#state.kind === 'broken') {
       this.#isLoadWanted = false;
-      this.#failPending(engineFailed(this.#model, this.#state.reason));
+      this.#reservations.failPending(engineFailed(this.#model, this.#state.reason));
     }
     if (this.#state.kind === 'stopped') {
       this.#slots.serve(); // whoever waits in ready() wants it again
@@ -260,9 +271,8 @@ export class EngineRunner implements SlotOwner {
       for (let inUse = this.#slots.inUse; inUse > 0; inUse -= 1) this.#send({kind: 'acquired'});
       this.#serveQueue();
     }
-    const settled = this.#settled;
+    this.#settled.resolve();
     this.#settled = Promise.withResolvers();
-    settled.resolve();
   }
 
   #serveQueue(): void {
@@ -270,11 +280,7 @@ export class EngineRunner implements SlotOwner {
   }
 
   #isWanted(): boolean {
-    return this.#isLoadWanted || this.#idle.isKept || [...this.#reservations].some(({isPending}) => isPending);
-  }
-
-  #failPending(fault: Fault): void {
-    for (const reservation of this.#reservations) if (reservation.isPending) reservation.fail(fault);
+    return this.#isLoadWanted || this.#idle.isKept || this.#reservations.isAnyPending;
   }
 
   /** Called after everything that makes it idle or busy. */
@@ -290,9 +296,5 @@ export class EngineRunner implements SlotOwner {
   #remainingMs(): number {
     const elapsedMs = this.#environment.clock.monotonicMs() - this.#startedMs;
     return remainingLoadMs(elapsedMs, this.#options.loadTimes.expectedMs(this.#model), this.#server?.loadedShare);
-  }
-
-  #refused(reason: string): Refusal {
-    return {kind: 'refused', code: 'broken', message: engineFailed(this.#model, reason).message};
   }
 }

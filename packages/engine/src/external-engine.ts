@@ -88,7 +88,9 @@ export class ExternalEngine implements AsyncDisposable {
     const limit = new AbortController();
     using _limit = this.#environment.clock.after(msMax, () => limit.abort());
     const {name: engine, capabilities, context} = this.#config;
-    const found = readModels(await this.#client.json('/v1/models', limit.signal), {engine, capabilities, context});
+    const answer = await this.#client.look('/v1/models', limit.signal);
+    const list = answer?.status === 200 ? answer.json : undefined;
+    const found = readModels(list, {engine, capabilities, context});
     if (this.#isClosed) return;
     this.#failures = found === undefined ? this.#failures + 1 : 0;
     if (found !== undefined || this.#failures >= failuresMax) this.#list(found ?? []);

@@ -48,6 +48,20 @@ test('want of memory is not final, because memory may come back', t => {
   t.false(exit({lines: ['E llama_init: failed to allocate buffer for kv cache']}).final);
 });
 
+test('a projector that cannot be used is final, and its reason is the one that names the cause', t => {
+  const lines = [
+    '0.00.032.896 E mtmd_get_memory_usage: error: Failed to load CLIP model from mmproj.gguf',
+    "0.00.057.225 E clip_init: failed to load model '/m/mmproj.gguf': load_hparams: unknown projector type:",
+    "0.00.057.285 E srv    load_model: failed to load multimodal model, '/m/mmproj.gguf'",
+  ];
+  const end = judgeExit({code: 1, signal: null, lines, files: ['/m/m.gguf', '/m/mmproj.gguf']});
+  t.true(end.final);
+  t.regex(
+    end.reason,
+    /exited with code 1: failed to load model 'mmproj\.gguf': load_hparams: unknown projector type:$/u,
+  );
+});
+
 test('an exit without a word is not final', t => {
   t.like(exit({}), {final: false, reason: 'llama-server exited with code 1'});
 });

@@ -27,6 +27,7 @@ const telling: readonly RegExp[] = [
   /couldn't bind HTTP server socket.*/u,
   /\bgguf_init_\w+: (?<why>.*)/u,
   /error loading model: .*/u,
+  /\bclip_init: (?<why>.*)/u,
   /error: invalid argument: .*/u,
   /error while handling argument .*/u,
   /failed to allocate buffer .*/u,
@@ -37,7 +38,7 @@ const telling: readonly RegExp[] = [
 ];
 
 const final: RegExp =
-  /\bgguf_init_\w+: |error loading model: |error: invalid argument: |error while handling argument |illegal split file/u;
+  /\bgguf_init_\w+: |error loading model: |clip_init: failed to load model |error: invalid argument: |error while handling argument |illegal split file/u;
 
 /** A model that does not fit now may fit later. */
 const memory: RegExp = /alloc|out of memory|not enough memory/iu;
@@ -86,8 +87,27 @@ export function withoutFolders(text: string, files: readonly string[]): string {
   return files.reduce((rest, file) => rest.replaceAll(file, file.replace(/^.*[/\\]/u, '')), text);
 }
 
-/** Pure: why an engine does not run, with the last lines that llama-server wrote; undefined when nothing is wrong. */
-export function failureOf(state: EngineState, lastExit: EngineExit | undefined): string | undefined {
-  if (state.kind !== 'broken' && state.kind !== 'backing off') return undefined;
-  return [state.reason, ...(lastExit?.lines ?? [])].join('\n');
+/**
+ * Pure: why an engine does not run and until when, with the last lines that llama-server wrote; undefined when nothing
+ * is wrong.
+ */
+export function failureOf(state: EngineState, lastExit: EngineExit | undefined, leftMs: number): string | undefined {
+  switch (state.kind) {
+    case 'broken':
+      return [judgeBroken(state, leftMs), ...(lastExit?.lines ?? [])].join('\n');
+    case 'backing off':
+      return [state.reason, ...(lastExit?.lines ?? [])].join('\n');
+    case 'stopped':
+    case 'starting':
+    case 'ready':
+    case 'draining':
+    case 'stopping':
+      return undefined;
+  }
+}
+
+/** Pure: why a broken engine takes nothing, and when it does again. */
+export function judgeBroken({reason}: {readonly reason: string}, coolDownMs: number): string {
+  const seconds = Math.max(1, Math.ceil(coolDownMs / 1000));
+  return `${reason}; it can be tried again in ${seconds} s, or at once with: hearsay load`;
 }

@@ -31,6 +31,13 @@ export interface LlamaClientOptions {
   readonly explain: (cause: unknown) => Promise<Fault>;
 }
 
+/** The answer to a GET. */
+export interface Look {
+  readonly status: number;
+  /** Undefined when the body is none. */
+  readonly json: unknown;
+}
+
 interface Message {
   readonly path: string;
   /** A POST when there is one. */
@@ -93,28 +100,14 @@ export class LlamaClient {
     return this.#received;
   }
 
-  /** The status of a GET; undefined when nobody answered within the signal's time. */
-  async status(path: string, signal: AbortSignal): Promise<number | undefined> {
+  /** What a GET is answered; undefined when nobody answered within the signal's time. */
+  async look(path: string, signal: AbortSignal): Promise<Look | undefined> {
     try {
       const response = await this.#send({path}, signal).head;
-      response.resume();
-      return response.statusCode;
+      const body = Buffer.concat(await Array.fromAsync<Buffer>(response));
+      return {status: response.statusCode ?? 0, json: parsed(body.toString())};
     } catch {
       return undefined; // not listening yet, or gone; the process itself tells which
-    }
-  }
-
-  /** The JSON of a GET; undefined when nobody answered with one within the signal's time. */
-  async json(path: string, signal: AbortSignal): Promise<unknown> {
-    try {
-      const response = await this.#send({path}, signal).head;
-      if (response.statusCode !== 200) {
-        response.resume();
-        return isMissing(response.statusCode) ? null : undefined;
-      }
-      return JSON.parse(Buffer.concat(await Array.fromAsync<Buffer>(response)).toString());
-    } catch {
-      return undefined; // gone, too slow, or no JSON
     }
   }
 
@@ -210,7 +203,10 @@ function isReset(error: unknown): boolean {
   return error instanceof Error && 'code' in error && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
 }
 
-/** It does not have that path, or was started without it. */
-function isMissing(status: number | undefined): boolean {
-  return status === 404 || status === 501;
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }

@@ -1,13 +1,14 @@
 import {once} from 'node:events';
 import {createServer} from 'node:net';
 import {describeError, Fault, timeLimit} from '@hearsay/core';
-import type {EngineCall, Environment, StoredModel} from '@hearsay/core';
+import type {EngineCall, Environment, LoadedFacts, Refusal, StoredModel} from '@hearsay/core';
 import {engineArguments, engineEnvironment} from './engine-arguments.ts';
 import type {EngineSettings} from './engine-arguments.ts';
 import {EngineProcess} from './engine-process.ts';
 import type {EngineExit} from './judge-exit.ts';
 import {LlamaClient} from './llama-client.ts';
-import type {Call} from './llama-client.ts';
+import type {Call, Look} from './llama-client.ts';
+import {readProps} from './read-props.ts';
 import {within} from './within.ts';
 
 /** How engines are started on this machine. */
@@ -55,6 +56,7 @@ export class LlamaServer {
   #stopReason: string | undefined;
   #killReason: string | undefined;
   #loadedShare: number | undefined;
+  #ownArguments: readonly string[] = [];
 
   constructor(model: StoredModel, settings: EngineSettings, launch: LaunchSettings, environment: Environment) {
     this.#launch = launch;
@@ -78,30 +80,32 @@ export class LlamaServer {
 
   async answers(msMax: number): Promise<boolean> {
     using limit = timeLimit(this.#environment.clock, msMax, 'a look at an engine');
-    return (await this.#client?.status('/health', limit.signal)) === 200;
+    return (await this.#client?.look('/health', limit.signal))?.status === 200;
   }
 
   /** Slots that it works on now; undefined when it does not tell in time. */
   async workingSlots(): Promise<number | undefined> {
     using limit = timeLimit(this.#environment.clock, probeTimeoutMs, 'a look at an engine');
-    const slots = await this.#client?.json('/slots', limit.signal);
-    if (slots === null) return 0; // an engine that cannot tell is believed, else a cancel would cost a slot for long
-    return Array.isArray(slots) ? slots.filter(isWorking).length : undefined;
+    const answer = await this.#client?.look('/slots', limit.signal);
+    // An engine that cannot tell is believed, else a cancel would cost a slot for long.
+    if (answer?.status === 404 || answer?.status === 501) return 0;
+    return answer?.status === 200 && Array.isArray(answer.json) ? answer.json.filter(isWorking).length : undefined;
   }
 
-  /** True when it answers; false when it is gone before that. */
-  async ready(): Promise<boolean> {
+  /** What it says of its model as soon as it answers; undefined when it is gone before that. */
+  async ready(): Promise<LoadedFacts | undefined> {
     const {clock} = this.#environment;
     for (let pauseMs = probeMsMin; this.#exit === undefined; pauseMs = Math.min(probeMsMax, pauseMs * 1.5)) {
-      if (await this.#answers()) {
+      const told = await this.#props();
+      if (told !== undefined) {
         this.#process?.note();
-        return true;
+        return readProps(told.json, this.#ownArguments);
       }
       const {promise, resolve} = Promise.withResolvers<void>();
       this.#lookNow = resolve;
       await within(clock, pauseMs, Promise.race([this.exited, promise]));
     }
-    return false;
+    return undefined;
   }
 
   /** Sends a request; only after `ready()`. */
@@ -126,6 +130,7 @@ export class LlamaServer {
   async #live(model: StoredModel, settings: EngineSettings): Promise<EngineExit> {
     try {
       const allowed = (await this.#launch.prepare?.(model)) ?? settings;
+      this.#ownArguments = allowed.extraArguments;
       const exit = await this.#liveOnSomePort(model, allowed);
       this.#exit = this.#killReason === undefined ? exit : {...exit, reason: this.#killReason};
     } catch (error) {
@@ -165,11 +170,11 @@ export class LlamaServer {
   }
 
   /** Our key is asked for too: if the port was lost, whoever has it now may also answer /health. */
-  async #answers(): Promise<boolean> {
+  async #props(): Promise<Look | undefined> {
     using limit = timeLimit(this.#environment.clock, probeTimeoutMs, 'a look at an engine');
-    if ((await this.#client?.status('/health', limit.signal)) !== 200) return false;
-    const status = await this.#client?.status('/props', limit.signal);
-    return status !== undefined && status !== 401 && status !== 403;
+    if ((await this.#client?.look('/health', limit.signal))?.status !== 200) return undefined;
+    const answer = await this.#client?.look('/props', limit.signal);
+    return answer?.status === 401 || answer?.status === 403 ? undefined : answer;
   }
 
   async #explain(model: StoredModel, cause: unknown): Promise<Fault> {
@@ -188,6 +193,11 @@ function isWorking(slot: unknown): boolean {
 export function engineFailed(model: StoredModel, reason: string, cause?: unknown): Fault {
   const [name] = model.names;
   return new Fault('ENGINE_FAILED', `the engine of ${name} failed: ${reason}`, {cause, details: {model: name, reason}});
+}
+
+/** What is answered for an engine that cannot serve anybody now. */
+export function engineRefused(model: StoredModel, reason: string): Refusal {
+  return {kind: 'refused', code: 'broken', message: engineFailed(model, reason).message};
 }
 
 /** Chosen here and passed on, because llama-server tells a port that it chose itself only after loading the model. */

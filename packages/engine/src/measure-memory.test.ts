@@ -7,7 +7,7 @@ import {measureMemory, withinCgroup} from './measure-memory.ts';
 
 const machine = {kind: 'ram', totalBytes: 64e9, freeBytes: 40e9} as const;
 
-/** Files as cgroup v2 shows them: folder → file → text. */
+/** Files as cgroups show them: folder → file → text. */
 async function cgroups(
   t: ExecutionContext,
   groups: Readonly<Record<string, Readonly<Record<string, string>>>>,
@@ -52,4 +52,23 @@ test('a limit above what the machine has changes nothing, and more than the limi
   t.deepEqual(withinCgroup(machine, large, '0::/g'), machine);
   const full = await cgroups(t, {g: {'memory.max': '1000', 'memory.current': '2000'}});
   t.deepEqual(withinCgroup(machine, full, '0::/g'), {kind: 'ram', totalBytes: 1000, freeBytes: 0});
+});
+
+test('the limit of a group of version 1 counts, also where a container sees its own group as the root', async t => {
+  const files = {
+    'memory.limit_in_bytes': '8000000000\n',
+    'memory.usage_in_bytes': '6000000000\n',
+    'memory.stat': 'inactive_file 5\ntotal_inactive_file 1000\n',
+  };
+  const limited = {kind: 'ram', totalBytes: 8e9, freeBytes: 2e9 + 1000};
+  const host = await cgroups(t, {'memory/docker/abc': files});
+  t.deepEqual(withinCgroup(machine, host, '5:cpu:/x\n4:memory:/docker/abc\n'), limited);
+  const inside = await cgroups(t, {memory: files});
+  t.deepEqual(withinCgroup(machine, inside, '4:hugetlb,memory:/docker/abc\n0::/\n'), limited);
+  t.deepEqual(withinCgroup(machine, inside, '4:memory_other:/docker/abc\n'), machine);
+});
+
+test('a group of version 1 without a limit changes nothing', async t => {
+  const files = {'memory.limit_in_bytes': '9223372036854771712\n', 'memory.usage_in_bytes': '6000000000\n'};
+  t.deepEqual(withinCgroup(machine, await cgroups(t, {memory: files}), '4:memory:/\n'), machine);
 });

@@ -24,7 +24,9 @@ export class MemoryProbe {
   #devices: readonly Device[] = [];
   #lookedAtMs = -Infinity;
   #clockGapMs: number;
-  #isCurrent = false;
+  /** Sleeps of the machine so far, and how many of them the last look came after. */
+  #sleeps = 0;
+  #sleepsSeen = -1;
   #looking: Promise<void> | undefined;
 
   constructor(sources: ProbeSources, {clock}: Pick<Environment, 'clock'>) {
@@ -60,7 +62,7 @@ export class MemoryProbe {
   /** False before the first look and after a sleep of the machine: then nothing may be promised before `look`. */
   isCurrent(): boolean {
     this.#watchClocks();
-    return this.#isCurrent;
+    return this.#sleepsSeen === this.#sleeps;
   }
 
   /** Looks at the devices; calls at the same time share one look. Never rejects if the sources do not. */
@@ -70,14 +72,16 @@ export class MemoryProbe {
   }
 
   async #look(): Promise<void> {
-    this.#isCurrent = true; // a jump from here on makes it false again
+    this.#watchClocks();
+    const sleeps = this.#sleeps;
     this.#devices = await this.#sources.devices();
+    this.#sleepsSeen = sleeps; // one that came meanwhile makes it stale
     this.#lookedAtMs = this.#clock.monotonicMs();
   }
 
   #watchClocks(): void {
     const gapMs = this.#clock.wallMs() - this.#clock.monotonicMs();
-    if (Math.abs(gapMs - this.#clockGapMs) > clockJumpMs) this.#isCurrent = false;
+    if (Math.abs(gapMs - this.#clockGapMs) > clockJumpMs) this.#sleeps += 1;
     this.#clockGapMs = gapMs;
   }
 }

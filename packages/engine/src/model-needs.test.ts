@@ -38,9 +38,17 @@ async function needsOf(extraArguments: readonly string[], own: readonly string[]
 test('what the owner said for one model holds for any of its names, in any case', async t => {
   const needs = await needsOf(['-a1'], ['-b2']);
   const model = {...storedModel('other', '/m'), names: ['other', 'mine']} as const;
-  t.deepEqual(needs.wish(model), {slots: 3, slotsMax: 4, context: 512, contextMax: undefined});
+  const wish = {slots: 3, slotsMax: 4, context: 512, contextMax: undefined, contextWanted: undefined};
+  t.deepEqual(needs.wish(model), wish);
   t.deepEqual(needs.ownArguments(model), ['-a1', '-b2'], 'its own come last, so that they win');
   t.deepEqual(needs.ownArguments(storedModel('x', '/x')), ['-a1']);
+});
+
+test('what the owner said holds however the name is written, as in a request', async t => {
+  const needs = await needsOf([], ['-b2']);
+  for (const name of ['MINE:latest', 'hf.co/mine', 'mine'])
+    t.deepEqual(needs.ownArguments(storedModel(name, '/m')), ['-b2'], name);
+  t.deepEqual(needs.ownArguments(storedModel('mine:q4', '/m')), []);
 });
 
 test('the arguments for the cache and against the copy change the estimate', async t => {

@@ -1,4 +1,4 @@
-import {estimateFit} from '@hearsay/core';
+import {estimateFit, isModelNamed} from '@hearsay/core';
 import type {Clock, EngineSize, LoadWish, MemoryFacts, SizeWish, StoredModel} from '@hearsay/core';
 import type {LoadKey, MemoryNotes} from './memory-notes.ts';
 import {cacheTypesOf, checkOwnArguments, copiesWeights} from './own-arguments.ts';
@@ -18,7 +18,7 @@ export interface NeedsConfig {
   readonly slots: number;
   readonly contextMax: number | undefined;
   readonly extraArguments: readonly string[];
-  /** By name, in any case. */
+  /** By a name, written in any way that a request may write it. */
   readonly models?: Readonly<Record<string, ModelSettings>> | undefined;
   /** Name and version of the engine, for the notes. */
   readonly engine: string;
@@ -53,11 +53,14 @@ interface Begun {
 export class ModelNeeds {
   readonly #config: NeedsConfig;
   readonly #notes: MemoryNotes;
-  readonly #byName: ReadonlyMap<string, ModelSettings>;
+  /** By the models themselves, which are listed anew when their names change: every request asks. */
+  readonly #set = new WeakMap<StoredModel, ModelSettings>();
   readonly #clock: Clock;
   readonly #begun = new Map<string, Begun>();
   /** What somebody asked for when loading it by hand, by the key of the model. */
   readonly #asked = new Map<string, ModelSettings>();
+  /** What requests wanted that the engines of now were started for, by the key of the model. */
+  readonly #wanted = new Map<string, number>();
 
   /** Throws BAD_CONFIG for arguments that must not be there. */
   constructor(config: NeedsConfig, notes: MemoryNotes, clock: Clock) {
@@ -69,7 +72,6 @@ export class ModelNeeds {
     for (const [name, {extraArguments = []}] of entries) {
       checkOwnArguments(extraArguments, `extra_arguments of the model "${name}"`);
     }
-    this.#byName = new Map(entries.map(([name, settings]) => [name.toLowerCase(), settings]));
   }
 
   /** Until it is stopped, wishes go before what the owner has set, the newest first; undefined forgets them. */
@@ -88,14 +90,25 @@ export class ModelNeeds {
   }
 
   settings(model: StoredModel): ModelSettings {
-    const own = model.names.map(name => this.#byName.get(name.toLowerCase())).find(found => found !== undefined);
+    const own = this.#set.get(model) ?? settingsOf(model, this.#config.models ?? {});
+    this.#set.set(model, own);
     return {...own, ...this.#asked.get(model.key)};
   }
 
   wish(model: StoredModel): SizeWish {
     const {slots: slotsMax, contextMax} = this.#config;
     const {slots, context} = this.settings(model);
-    return {slots, slotsMax, context, contextMax};
+    return {slots, slotsMax, context, contextMax, contextWanted: this.#wanted.get(model.key)};
+  }
+
+  /** What the next start should have because a request wants it; undefined: what everybody gets. */
+  want(key: string, contextTokens: number | undefined): void {
+    if (contextTokens === undefined) this.#wanted.delete(key);
+    else this.#wanted.set(key, contextTokens);
+  }
+
+  wanted(key: string): number | undefined {
+    return this.#wanted.get(key);
   }
 
   /** All arguments of the owner for this model; the model's own come last, so that they win. */
@@ -164,4 +177,11 @@ export class ModelNeeds {
   #key({digest}: StoredModel, {context, slots}: EngineSize, place: MemoryFacts['kind']): LoadKey {
     return {digest, context, slots, place, engine: this.#config.engine};
   }
+}
+
+/** A name to the letter goes before what it may mean otherwise. */
+function settingsOf(model: StoredModel, all: NonNullable<NeedsConfig['models']>): ModelSettings {
+  const names = Object.keys(all);
+  const name = names.find(one => model.names.includes(one)) ?? names.find(one => isModelNamed(model, one));
+  return name === undefined ? {} : (all[name] ?? {});
 }

@@ -8,7 +8,7 @@ import {MemoryProbe} from './memory-probe.ts';
 import {ModelNeeds} from './model-needs.ts';
 import type {ModelSettings} from './model-needs.ts';
 import {RoomKeeper} from './room-keeper.ts';
-import type {Tenant} from './room-keeper.ts';
+import type {Tenant} from './room-deps.ts';
 
 /** A model that takes a hundred whatever its size. */
 const hundred = (name: string): StoredModel => storedModel(name, `/${name}`, {key: name, needBytes: 100});
@@ -21,7 +21,9 @@ interface Options {
 
 /** A keeper of 250 bytes, and engines that change when the test says so. */
 async function house({free = 1000, kind = 'ram', models}: Options = {}) {
-  const clock = manualClock();
+  const manual = manualClock();
+  const slept = {ms: 0};
+  const clock = {...manual, wallMs: () => manual.wallMs() + slept.ms};
   const environment = {...realEnvironment(), clock};
   const tenants = new Map<string, Tenant>();
   const evicted: string[] = [];
@@ -59,7 +61,7 @@ async function house({free = 1000, kind = 'ram', models}: Options = {}) {
     for (let left = uses; left > 0; left -= 1) keeper.used(name);
   }
 
-  return {clock, evicted, keeper, load, now, set};
+  return {clock: manual, evicted, keeper, load, now, probe, set, slept};
 }
 
 test('two fit; for the third the least used goes, and its memory is counted once', async t => {
@@ -111,11 +113,23 @@ test('R84: memory that other programs take is not promised, and the refusal says
   );
 });
 
+test('after a sleep of the machine nothing is promised until its memory has been looked at anew', async t => {
+  const {keeper, probe, slept} = await house();
+  slept.ms = 3_600_000;
+  t.like(keeper.ask(hundred('a'), false), {kind: 'busy', reason: 'memory'});
+  t.deepEqual(keeper.ask(hundred('a'), true), {slots: 1, context: 2048}, 'who waits is promised the least');
+  await probe.look();
+  t.like(keeper.ask(hundred('a'), false), {slots: 2});
+});
+
 test('a model larger than all there is is refused with what is missing, and nothing goes for it', async t => {
   const {evicted, keeper, load} = await house();
   await load('a');
   const answer = keeper.ask({...hundred('huge'), needBytes: 300}, true);
-  t.regex('message' in answer ? answer.message : '', /models can have 250 B here: 50 B are missing$/u);
+  t.regex(
+    'message' in answer ? answer.message : '',
+    /engine\.memory lets models have 250 B here: 50 B are missing; raise it$/u,
+  );
   t.deepEqual(evicted, []);
 });
 

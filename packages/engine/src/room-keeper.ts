@@ -1,34 +1,11 @@
-import {countUse, Fault, formatBytes, leastSize, makeRoom, planStart, worthOf} from '@hearsay/core';
-import type {Busy, EngineSize, EngineStateName, Environment, MemoryFacts, Refusal, Resident} from '@hearsay/core';
+import {countUse, Fault, leastSize, makeRoom, planStart, worthOf} from '@hearsay/core';
+import type {Busy, EngineSize, EngineStateName, MemoryFacts, Refusal, Resident} from '@hearsay/core';
 import type {StartPlan, StoredModel, UseCount} from '@hearsay/core';
 import {busyFor} from './busy-for.ts';
-import type {MemoryProbe} from './memory-probe.ts';
-import type {ModelNeeds} from './model-needs.ts';
+import {explainMissing} from './explain-missing.ts';
 import {residentMemory} from './resident-memory.ts';
+import type {RoomDeps, Tenant} from './room-deps.ts';
 import {within} from './within.ts';
-
-/** An engine of this machine as the keeper of its memory sees it. */
-export interface Tenant {
-  readonly key: string;
-  readonly state: EngineStateName;
-  /** Somebody holds or waits for a slot of it, whether the request has begun or not (R93). */
-  readonly isUsed: boolean;
-  /** Its owner wants it to stay. */
-  readonly isKept: boolean;
-  readonly loadMs: number;
-  readonly waitMs: number;
-  readonly processId: number | undefined;
-}
-
-export interface RoomDeps extends Environment {
-  readonly probe: MemoryProbe;
-  readonly needs: ModelNeeds;
-  /** What all engines together may take; undefined: what the machine has. */
-  readonly budgetBytes: number | undefined;
-  readonly tenants: () => readonly Tenant[];
-  /** Ends an idle engine; resolves when its process is gone. */
-  readonly evict: (key: string) => Promise<void>;
-}
 
 interface Claim {
   readonly size: EngineSize;
@@ -98,6 +75,13 @@ export class RoomKeeper {
     const {size} = decision;
     this.#claims.set(model.key, {size, needBytes: this.#needBytes(model, size), isPromised: true});
     return size;
+  }
+
+  /** The context that an engine would get if it were started anew and no other had to go for it. */
+  contextAnew(model: StoredModel): number {
+    const ownBytes = this.#claims.get(model.key)?.needBytes ?? 0;
+    const decision = this.#decide(model, ownBytes);
+    return decision.kind === 'start' && decision.evict.length === 0 ? decision.size.context : 0;
   }
 
   /** Takes note of a request, so that what is used stays. */
@@ -223,13 +207,14 @@ export class RoomKeeper {
     for (const key of going ?? []) this.#yielding.add(key);
   }
 
-  #decide(model: StoredModel): StartPlan {
+  /** With memory that is still its own. */
+  #decide(model: StoredModel, ownBytes = 0): StartPlan {
     const {kind} = this.#measured();
     return planStart({
       wish: this.#deps.needs.wish(model),
       contextTrained: model.contextMax,
       needBytes: size => this.#deps.needs.estimate(model, size, kind),
-      freeBytes: this.#freeBytes(model.key),
+      freeBytes: this.#freeBytes(model.key, ownBytes),
       residents: this.#residents(model.key),
     });
   }
@@ -245,11 +230,11 @@ export class RoomKeeper {
   }
 
   /** What no engine of ours claims and nobody has taken: measured now, foreign programs included (R84). */
-  #freeBytes(exceptKey: string | undefined): number {
+  #freeBytes(exceptKey: string | undefined, ownBytes = 0): number {
     const {freeBytes, totalBytes, kind} = this.#measured();
     const tenants = this.#deps.tenants().filter(({key, state}) => key !== exceptKey && hasMemory(state));
     const unseen = tenants.map(tenant => this.#unseenBytes(tenant, kind)).reduce((sum, bytes) => sum + bytes, 0);
-    return Math.min(freeBytes - unseen, totalBytes - sumNeeds(this.#residents(exceptKey)));
+    return Math.min(freeBytes + ownBytes - unseen, totalBytes - sumNeeds(this.#residents(exceptKey)));
   }
 
   /** What it needs, but free memory does not show yet: pages of its file, and what it has not taken. */
@@ -280,13 +265,14 @@ export class RoomKeeper {
 
   #explainMissing(model: StoredModel): string {
     const size = leastSize(this.#deps.needs.wish(model), model.contextMax);
-    const needBytes = this.#needBytes(model, size);
-    const {totalBytes} = this.#measured();
-    const canHave = this.#freeBytes(model.key) + sumNeeds(this.#residents(model.key));
-    const need = `${model.names[0]} needs at least ${formatBytes(needBytes)} of memory`;
-    const missing = `${formatBytes(Math.ceil(needBytes - canHave))} are missing`;
-    if (needBytes > totalBytes) return `${need}, and models can have ${formatBytes(totalBytes)} here: ${missing}`;
-    return `${need}, but other programs leave only ${formatBytes(Math.max(0, Math.floor(canHave)))} here: ${missing}`;
+    return explainMissing({
+      name: model.names[0],
+      size,
+      needBytes: this.#needBytes(model, size),
+      canHaveBytes: this.#freeBytes(model.key) + sumNeeds(this.#residents(model.key)),
+      allowedBytes: this.#measured().totalBytes,
+      machineBytes: this.#deps.probe.facts().totalBytes,
+    });
   }
 }
 

@@ -1,4 +1,4 @@
-import type {EnginePolicy, KeepAliveLimits} from '@hearsay/core';
+import type {EnginePolicy, KeepAliveLimits, LoadedFacts, StoredModel} from '@hearsay/core';
 import type {EngineSettings} from './engine-arguments.ts';
 import type {LaunchSettings} from './llama-server.ts';
 import type {LoadTimes} from './load-times.ts';
@@ -12,6 +12,8 @@ export interface RunnerOptions {
   readonly keepAlive: KeepAliveLimits;
   readonly watch: WatchPolicy;
   readonly loadTimes: LoadTimes;
+  /** An engine is ready and says what it has loaded. */
+  readonly loaded: (model: StoredModel, told: LoadedFacts) => void;
   /** After everything that the snapshot shows. */
   readonly changed: () => void;
 }

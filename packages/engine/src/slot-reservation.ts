@@ -1,5 +1,5 @@
 import {Fault} from '@hearsay/core';
-import type {EngineCall, Reservation, WorkResponse} from '@hearsay/core';
+import type {Busy, EngineCall, Refusal, Reservation, WorkResponse} from '@hearsay/core';
 import {abortable} from './abortable.ts';
 import type {Call} from './llama-client.ts';
 import type {Slot} from './slots.ts';
@@ -19,6 +19,9 @@ export interface SlotOwner {
   /** `wasCut`: its request was sent and did not end by itself, so llama-server may still work on it. */
   giveBack(reservation: SlotReservation, wasCut: boolean): Promise<void>;
 }
+
+/** What whoever asks for a slot is answered. */
+export type Reserved = SlotReservation | Busy | Refusal;
 
 /** A slot, or a place in the line for one, from `reserve` until it is disposed. */
 export class SlotReservation implements Reservation {

@@ -1,5 +1,5 @@
-import {guessHardware} from '@hearsay/core';
-import type {Busy, EngineHost, EnginePolicy, EngineSnapshot} from '@hearsay/core';
+import {fullSize, guessHardware} from '@hearsay/core';
+import type {Busy, EngineHost, EnginePolicy, EngineSnapshot, LoadedFacts} from '@hearsay/core';
 import type {Environment, HardwareFacts, LoadWish, LogPage, MemoryFacts, Refusal, Reservation} from '@hearsay/core';
 import type {ReserveOptions, StoredModel} from '@hearsay/core';
 import {busyFor} from './busy-for.ts';
@@ -17,7 +17,7 @@ import type {ModelSettings} from './model-needs.ts';
 import {reapOrphans} from './pid-files.ts';
 import {readProcessor} from './read-processor.ts';
 import {RoomKeeper} from './room-keeper.ts';
-import type {Tenant} from './room-keeper.ts';
+import type {Tenant} from './room-deps.ts';
 import {within} from './within.ts';
 
 export interface EngineHostConfig {
@@ -55,6 +55,8 @@ export interface EngineHostConfig {
   readonly proof?: Partial<ProofPolicy>;
   /** Where it is remembered how long loads took; undefined: nowhere. */
   readonly loadTimesFile?: string;
+  /** Told what an engine says of its model, each time that one has become ready. */
+  readonly onLoaded?: (model: StoredModel, told: LoadedFacts) => void;
 }
 
 /** A start does not wait longer for drivers that wake; until they have, nothing is promised. */
@@ -144,9 +146,10 @@ class LocalEngineHost implements EngineHost {
     const runner = this.#runner(model);
     if (!(runner instanceof EngineRunner)) return runner;
     if (this.#room.isYielding(model.key)) return busyFor('memory', 1_000);
+    const anew = this.#enlarges(model, runner, options.contextTokens);
     const answer = this.#allot(model, runner, options.force);
     if (answer !== undefined) return answer;
-    const reservation = runner.reserve(model, options);
+    const reservation = runner.reserve(model, options, anew);
     if (reservation.kind === 'accepted') this.#room.used(model.key);
     return reservation;
   }
@@ -166,6 +169,24 @@ class LocalEngineHost implements EngineHost {
   async stop(key: string): Promise<void> {
     this.#needs.ask(key, undefined);
     await this.#runners.get(key)?.stop();
+  }
+
+  /**
+   * A request may want more context than others get: it is what the next start goes by. True when an engine is to be
+   * started anew for that, which happens once, when it is idle and no other has to go for it; none ever shrinks (R106).
+   */
+  #enlarges(model: StoredModel, runner: EngineRunner, contextTokens: number | undefined): boolean {
+    const {key} = model;
+    const {state, busy, queued, context} = runner.snapshot();
+    const before = this.#needs.wanted(key);
+    if (state === 'stopped') this.#needs.want(key, contextTokens);
+    if (contextTokens === undefined || contextTokens <= Math.max(context, before ?? 0)) return false;
+    if (state !== 'ready' || busy + queued > 0) return false;
+    this.#needs.want(key, contextTokens);
+    const most = Math.min(contextTokens, fullSize(this.#needs.wish(model), model.contextMax).context);
+    const enlarges = most > context && this.#room.contextAnew(model) >= most;
+    if (!enlarges) this.#needs.want(key, before);
+    return enlarges;
   }
 
   /** Asks for memory where the engine must be started first. Undefined: it has or may have some. */
@@ -250,6 +271,7 @@ class LocalEngineHost implements EngineHost {
         proof: {...proofPolicy, ...this.#config.proof},
       },
       loadTimes: this.#loadTimes,
+      loaded: this.#config.onLoaded ?? (() => {}),
       changed: () => this.#changed(),
     };
     const runner = new EngineRunner(model, options, this.#environment);

@@ -27,6 +27,7 @@ const meanings: Readonly<Record<FaultCode, Pick<Problem, 'status' | 'type' | 'co
   BAD_REQUEST: {status: 400, type: 'invalid_request_error', code: 'invalid_value'},
   FORBIDDEN: {status: 403, type: 'permission_error', code: 'forbidden'},
   MODEL_NOT_FOUND: {status: 404, type: 'invalid_request_error', code: 'model_not_found'},
+  NODE_NOT_FOUND: {status: 404, type: 'invalid_request_error', code: 'node_not_found'},
   NO_CANDIDATE: {status: 503, type: 'server_error', code: 'no_candidate'},
   OVERLOADED: {status: 429, type: 'rate_limit_error', code: 'rate_limit_exceeded'},
   ENGINE_MISSING: {status: 503, type: 'server_error', code: 'engine_missing'},

@@ -103,9 +103,14 @@ function capabilitiesOf(
   if (/\btools\b/u.test(chatTemplate ?? '') || textAt(first, 'tokenizer.chat_template.tool_use')) {
     capabilities.push('tools');
   }
-  if (thinkingMarks.test(chatTemplate ?? '')) capabilities.push('thinking');
+  if (letsThink(chatTemplate ?? '')) capabilities.push('thinking');
   if (first.hasInsertToken || first.metadata.has('tokenizer.ggml.fim_pre_token_id')) capabilities.push('insert');
   return capabilities;
+}
+
+/** Pure: whether a chat template asks for thoughts, or keeps them apart from the answer. */
+export function letsThink(chatTemplate: string): boolean {
+  return thinkingMarks.test(chatTemplate);
 }
 
 function shardOf(header: GgufHeader): GgufDescription['shard'] {

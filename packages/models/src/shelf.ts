@@ -1,6 +1,8 @@
 import {createHash} from 'node:crypto';
+import type {LoadedFacts} from '@hearsay/core';
 import type {CollectedGroup} from './collect-files.ts';
 import {placeOf} from './collect-files.ts';
+import {confirmCapabilities} from './confirm-capabilities.ts';
 import type {KnownHash} from './digest-cache.ts';
 import {areSameStamps} from './file-stamp.ts';
 import type {FileStamp} from './file-stamp.ts';
@@ -79,6 +81,19 @@ export class Shelf {
   describe(holding: Holding, description: Description): void {
     const {files} = holding;
     this.#update(holding, kept => ({...kept, holding: {...kept.holding, description}, describedFiles: files}));
+  }
+
+  /** Takes note of what an engine says that has loaded the model; forgotten with the files. */
+  confirm(key: string, told: LoadedFacts): void {
+    const kept = this.#kept.values().find(({holding}) => holding.key === key);
+    if (kept?.holding.description?.kind !== 'usable') return;
+    const {description} = kept.holding;
+    const capabilities = confirmCapabilities(description.capabilities, told);
+    if (areEqual([...description.capabilities].toSorted(), [...capabilities].toSorted())) return;
+    this.#update(kept.holding, same => ({
+      ...same,
+      holding: {...same.holding, description: {...description, capabilities}},
+    }));
   }
 
   /** What has to be hashed, the smallest first, so that most are proven soon. */

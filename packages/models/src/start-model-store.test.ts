@@ -207,3 +207,32 @@ test('a disposed listener hears nothing more, and a closed store leaves no timer
   await store[Symbol.asyncDispose]();
   t.is(timers, 0);
 });
+
+test('what an engine says that has loaded a model is listed and told once, until the file changes', async t => {
+  const place = await makeModelPlace(t, [countFile]);
+  await using store = await startModelStore(place.config, place.environment);
+  await untilProven(store);
+  const model = named(store, 'tiny-count-F16');
+  if (model === undefined) return t.fail();
+  t.false(model.capabilities.includes('tools'));
+  let changes = 0;
+  using _ = store.onChange(() => (changes += 1));
+  const told = {
+    context: 2048,
+    sees: false,
+    hears: false,
+    chatTemplate: 'x',
+    isTemplateChosen: true,
+    callsTools: true,
+  };
+  store.confirm(model.key, told);
+  store.confirm(model.key, told);
+  store.confirm('no such key', told);
+  await until('it is told', () => changes === 1);
+  t.true(named(store, 'tiny-count-F16')?.capabilities.includes('tools'));
+  t.is(store.find(model.digest)?.digest, model.digest, 'it stays what it is');
+
+  await writeFile(join(place.models, countFile), await readFile(await tinyFile(otherFile)));
+  await until('the new file is listed', () => named(store, 'tiny-count-F16')?.quant === 'Q4_0');
+  t.false(named(store, 'tiny-count-F16')?.capabilities.includes('tools'));
+});

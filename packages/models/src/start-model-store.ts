@@ -1,6 +1,6 @@
 import {resolve} from 'node:path';
 import {Fault} from '@hearsay/core';
-import type {Environment, ModelStore} from '@hearsay/core';
+import type {Environment, LoadedFacts, ModelStore} from '@hearsay/core';
 import {fileCollector} from './collect-files.ts';
 import {openDigestCache} from './digest-cache.ts';
 import {fileDoor} from './file-door.ts';
@@ -26,12 +26,18 @@ export interface ModelStoreConfig {
   readonly knowsArchitecture?: ((architecture: string) => Promise<boolean>) | undefined;
 }
 
+/** A store that can be told what engines find out. */
+export interface OwnModelStore extends ModelStore {
+  /** An engine has loaded the model with this key and says what it can do. */
+  confirm(key: string, told: LoadedFacts): void;
+}
+
 /**
  * The models of this machine, kept current: found in stores and folders, read where they lie, proven by digest in the
  * background. Throws BAD_CONFIG for a folder that does not exist. A model with damaged or missing files is listed
  * with its problem and never found.
  */
-export async function startModelStore(config: ModelStoreConfig, environment: Environment): Promise<ModelStore> {
+export async function startModelStore(config: ModelStoreConfig, environment: Environment): Promise<OwnModelStore> {
   const folders = [...new Set(config.folders.map(folder => resolve(folder)))];
   const closing = new AbortController();
   const places = [...config.stores, ...folders.map(path => ({kind: 'folder', path}) as const)].map(place => ({
@@ -58,6 +64,7 @@ export async function startModelStore(config: ModelStoreConfig, environment: Env
     list: () => shelf.listing().models,
     find: digest => shelf.listing().byDigest.get(digest),
     onChange: listeners.add,
+    confirm: (key, told) => shelf.confirm(key, told),
     [Symbol.asyncDispose]: () => parts.disposeAsync(),
   };
 }

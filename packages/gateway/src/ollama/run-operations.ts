@@ -67,19 +67,25 @@ function runCall(call: OllamaCall, answer: AnswerFrame, frame: RequestFrame, sho
   const wantsLogprobs = body['logprobs'] === true;
   return {
     kind: 'call',
-    request: {...request, keepAliveMs: call.keepAliveMs},
+    request: {...request, keepAliveMs: call.keepAliveMs, contextTokens: call.contextTokens},
     answerType: 'text/event-stream',
     reply: (response, clock, patience) => {
       const lines = new AnswerLines(answer, wantsLogprobs);
       return stream ? new NdjsonReply(response, clock, patience, lines) : new ObjectReply(response, assembly(lines));
     },
     mend: problem => {
-      if (!call.mayShorten || shortenings >= shorteningsMax) return undefined;
+      if (!call.mayShorten || shortenings >= shorteningsMax || hasTooLittle(call, problem)) return undefined;
       const shorter = shorten(body, problem);
       const next = shorter && runCall({...call, body: shorter}, answer, frame, shortenings + 1);
       return next === undefined || isProblem(next) ? undefined : next;
     },
   };
+}
+
+/** The engine has less context than was asked for: whoever asked for more did not mean his messages to be left out. */
+function hasTooLittle({model: {report}, contextTokens = 0}: OllamaCall, {extra}: Problem): boolean {
+  const there = extra?.['n_ctx'];
+  return typeof there === 'number' && there < Math.min(contextTokens, report.contextMax || contextTokens);
 }
 
 /** The lines of an answer as one object. */
@@ -121,7 +127,7 @@ function loadCall(call: OllamaCall, answer: AnswerFrame, frame: RequestFrame): C
   const result = (): JsonObject => ({...new AnswerLines(answer, false).idle(), done: true, done_reason: 'load'});
   return {
     kind: 'call',
-    request: {...request, keepAliveMs: call.keepAliveMs},
+    request: {...request, keepAliveMs: call.keepAliveMs, contextTokens: call.contextTokens},
     answerType: embeds ? 'application/json' : 'text/event-stream',
     reply: response => new ObjectReply(response, {errors: ollamaErrors, take: () => undefined, result}),
   };

@@ -1,0 +1,93 @@
+import {randomUUID} from 'node:crypto';
+import test from 'ava';
+import {chat, chatText, collect, counted, deltaOf} from '../support/chat.ts';
+import {startDaemon} from '../support/daemon.ts';
+import type {Daemon} from '../support/daemon.ts';
+import {modelFolder} from '../support/models.ts';
+import {childrenWith} from '../support/processes.ts';
+import {engines, models} from '../support/reports.ts';
+import {timed, until} from '../support/until.ts';
+
+const deep = 'tiny-deep-F16';
+const variables = {HEARSAY_THREADS: '1'};
+
+/** An entry node without models, and two that hold the slow one. */
+async function startThree(t: Parameters<typeof startDaemon>[0]): Promise<readonly [Daemon, readonly Daemon[]]> {
+  const mesh = `test-${randomUUID().slice(0, 8)}`;
+  const folder = await modelFolder(t, `${deep}.gguf`);
+  const [entry, ...holders] = await Promise.all([
+    startDaemon(t, {name: 'entry', mesh}),
+    ...['one', 'two'].map(async name => startDaemon(t, {name, mesh, models: [folder], variables})),
+  ]);
+  await until('both are known', async () => (await models(entry.url)).some(({nodes}) => nodes.length === 2));
+  return [entry, holders];
+}
+
+/** Puts the machine of a daemon to sleep, engines and all; resolves with what wakes it up. */
+function sleep(t: Parameters<typeof startDaemon>[0], daemon: Daemon): () => void {
+  const pids = [daemon.pid, ...childrenWith('llama-server', [daemon.pid])];
+  for (const pid of pids) process.kill(pid, 'SIGSTOP');
+  let isAwake = false;
+  const wake = (): void => {
+    if (!isAwake) for (const pid of pids) process.kill(pid, 'SIGCONT');
+    isAwake = true;
+  };
+  t.teardown(wake);
+  return wake;
+}
+
+async function busy({url}: Daemon): Promise<number> {
+  return (await engines(url)).filter(({node}) => node === 'local').reduce((sum, engine) => sum + engine.busy, 0);
+}
+
+test.serial(
+  'R102: a node falls asleep before output: another answers, and it drops the request when it wakes',
+  async t => {
+    const [entry, holders] = await startThree(t);
+    const messages = [{role: 'user', content: 'word '.repeat(150)}];
+    const answer = chatText(entry.url, {model: deep, max_tokens: 5, ignore_eos: true, messages});
+    const serving = await until('somebody works on it', async () => {
+      const working = await Promise.all(holders.map(async holder => ((await busy(holder)) > 0 ? holder : undefined)));
+      return working.find(holder => holder !== undefined);
+    });
+    const wake = sleep(t, serving);
+    const {status, text, done, headers} = await answer;
+    t.deepEqual([status, text, done], [200, counted(5), true]);
+    t.not(headers.get('x-hearsay-node'), serving.name);
+    wake();
+    await until('it has let go of the request', async () => (await busy(serving)) === 0, 60_000);
+  },
+);
+
+test.serial('R102: a node falls asleep after output: a clean error, and nothing more when it wakes', async t => {
+  const [entry, holders] = await startThree(t);
+  const {headers, events} = await chat(entry.url, {model: deep, max_tokens: 3000, ignore_eos: true});
+  let text = deltaOf((await events.next()).value);
+  while (text.length < 20) text += deltaOf((await events.next()).value);
+  const serving = holders.find(({name}) => name === headers.get('x-hearsay-node'));
+  if (serving === undefined) return t.fail();
+  const wake = sleep(t, serving);
+  const rest = await collect(events);
+  t.false(rest.done, 'no end mark after an error');
+  t.regex(rest.error?.message ?? '', /broke off/u);
+  t.true(counted(400).startsWith((text + rest.text).slice(0, 400)), 'nothing lost, doubled or repeated');
+  wake();
+  await until('it has let go of the request', async () => (await busy(serving)) === 0, 60_000);
+});
+
+test.serial('R112: the first request after a restart of the entry node finds the nodes that are ready', async t => {
+  const mesh = `test-${randomUUID().slice(0, 8)}`;
+  const [entry] = await Promise.all([
+    startDaemon(t, {name: 'entry', mesh}),
+    startDaemon(t, {name: 'holder', mesh, models: [await modelFolder(t, 'tiny-count-F16.gguf')], variables}),
+  ]);
+  const ask = async ({url}: Daemon) => chatText(url, {model: 'tiny-count-F16', max_tokens: 3});
+  await until('the holder is known', async () => (await models(entry.url)).length === 1);
+  t.is((await ask(entry)).status, 200);
+  await entry.stop();
+  const again = await startDaemon(t, {name: 'entry', mesh, dataFolder: entry.dataFolder});
+  const {value, ms} = await timed(async () => ask(again));
+  t.like(value, {status: 200, text: counted(3), done: true});
+  t.log(`${ms.toFixed(0)} ms`);
+  t.true(ms < 5000 * 5, `${ms} ms`);
+});
