@@ -75,10 +75,10 @@ export class StayConnected implements AsyncDisposable {
     return [...this.#namedAddresses.values()].some(addresses => addresses.includes(text));
   }
 
-  /** As `isNamed`, for whoever comes from there by another port. */
+  /** As `isNamed`, for whoever comes from there by another port. Of an inbound connection no zone is known. */
   isNamedHost(host: string): boolean {
-    const hosts = [...this.#namedAddresses.values()].flat().map(text => hostOf(text));
-    return hosts.includes(host);
+    const hosts = [...this.#namedAddresses.values()].flat().map(text => withoutZone(hostOf(text)));
+    return hosts.includes(withoutZone(host));
   }
 
   /** A member that everybody can reach: the way back into the mesh, so it is dialled for ever. */
@@ -210,6 +210,10 @@ function waitMs(failures: number): number {
 
 function hostOf(text: string): string {
   return text.replace(/:\d+$/u, '').replace(/^\[(.*)\]$/u, '$1');
+}
+
+function withoutZone(host: string): string {
+  return host.replace(/%.*$/u, '');
 }
 
 function keyOf(peer: NamedPeer): string {
