@@ -8,6 +8,7 @@ import {
   emptyView,
   expireNodes,
   isAlive,
+  isRecordFromNewer,
   noDoubt,
   timeLimit,
   viewNodesMax,
@@ -91,7 +92,7 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
       record = decodeRecord(signed);
     } catch (error) {
       log('debug', 'record rejected', {from: signed.node, error: asFault(error, 'PEER_FAILED').message});
-      return 'reject';
+      return isRecordFromNewer(signed) ? 'ignore' : 'reject';
     }
     if (record.node === mesh.self) return 'ignore';
     const {view: merged, change} = applyRecord(view, {record, signed, ageMs}, clock.monotonicMs());

@@ -1,11 +1,15 @@
 import {mkdtemp, rm} from 'node:fs/promises';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
+import {setTimeout as sleep} from 'node:timers/promises';
 import {noise} from '@chainsafe/libp2p-noise';
 import {yamux} from '@chainsafe/libp2p-yamux';
 import {generateKeyPair} from '@libp2p/crypto/keys';
+import {gossipsub} from '@libp2p/gossipsub';
+import type {GossipSub} from '@libp2p/gossipsub';
 import {identify} from '@libp2p/identify';
-import type {Connection, Libp2p, Stream} from '@libp2p/interface';
+import type {Identify} from '@libp2p/identify';
+import type {Connection, Ed25519PrivateKey, Libp2p, Stream} from '@libp2p/interface';
 import {peerIdFromPrivateKey} from '@libp2p/peer-id';
 import {tcp} from '@libp2p/tcp';
 import {multiaddr} from '@multiformats/multiaddr';
@@ -13,18 +17,20 @@ import test from 'ava';
 import type {ExecutionContext} from 'ava';
 import {createLibp2p} from 'libp2p';
 import {encodeExchange, encodeMembersQuestion} from '@hearsay/core';
-import type {Environment, MeshHandlers} from '@hearsay/core';
+import {encodeSignedRecord} from '@hearsay/core';
+import type {Environment, Log, MeshHandlers, NodeId} from '@hearsay/core';
 import {realEnvironment} from '../../../test/support/environment.ts';
-import {serve} from '../../../test/support/mesh-trial.ts';
+import {serve, text} from '../../../test/support/mesh-trial.ts';
 import type {Seen} from '../../../test/support/mesh-trial.ts';
 import {until} from '../../../test/support/until.ts';
-import {nodeIdOf} from './identity.ts';
+import {nodeIdOf, signRecord} from './identity.ts';
 import {MeshParts} from './mesh-parts.ts';
 import type {MeshConfig} from './mesh-parts.ts';
 import {startMesh} from './start-mesh.ts';
 import {watchConnections} from './watch-connections.ts';
 
 const mebibyte = 1024 * 1024;
+const topic = '/hearsay/records/1';
 
 async function host(t: ExecutionContext, environment: Environment = realEnvironment()): Promise<Seen> {
   const folder = await mkdtemp(join(tmpdir(), 'hearsay-hostile-'));
@@ -50,8 +56,12 @@ function configIn(folder: string): MeshConfig {
 }
 
 /** With a lower id than that node, so that it may dial it as often as it likes. */
-async function stranger(t: ExecutionContext, than?: Seen): Promise<Libp2p> {
-  let privateKey = await generateKeyPair('Ed25519');
+async function stranger(
+  t: ExecutionContext,
+  than?: Seen,
+  key?: Ed25519PrivateKey,
+): Promise<Libp2p<{identify: Identify; pubsub: GossipSub}>> {
+  let privateKey = key ?? (await generateKeyPair('Ed25519'));
   const isHigher = (): boolean => nodeIdOf(peerIdFromPrivateKey(privateKey)) > (than?.mesh.self ?? '~');
   while (isHigher()) privateKey = await generateKeyPair('Ed25519');
   const node = await createLibp2p({
@@ -59,7 +69,7 @@ async function stranger(t: ExecutionContext, than?: Seen): Promise<Libp2p> {
     transports: [tcp()],
     connectionEncrypters: [noise()],
     streamMuxers: [yamux()],
-    services: {identify: identify()},
+    services: {identify: identify(), pubsub: gossipsub({allowPublishToZeroTopicPeers: true, floodPublish: true})},
   });
   t.teardown(async () => node.stop());
   return node;
@@ -170,11 +180,64 @@ test('a stranger that has gone leaves nothing behind', async t => {
   t.pass();
 });
 
-/** Waits of more than some seconds are over fifty times as fast. */
+/** A node that is admitted and takes part in the gossip; records are signed with its own key. */
+async function gossiper(t: ExecutionContext, seen: Seen) {
+  const privateKey = await generateKeyPair('Ed25519');
+  const node = await stranger(t, undefined, privateKey);
+  const self = nodeIdOf(node.peerId);
+  node.services.pubsub.subscribe(topic);
+  const connection = await connect(node, seen);
+  const stream = await connection.newStream('/hearsay/records/1');
+  stream.send(greetingOf('home'));
+  await until('it is heard', () => node.services.pubsub.getSubscribers(topic).length > 0);
+  return {
+    self,
+    say: async (data: Uint8Array) => node.services.pubsub.publish(topic, data),
+    record: async (payload: Uint8Array) => encodeSignedRecord(signRecord(privateKey, self, payload)),
+  };
+}
+
+test('who spreads what cannot be used is heard no more for a while, and the others are', async t => {
+  const warnings: string[] = [];
+  const environment = realEnvironment();
+  const log: Log = (level, message, fields) => {
+    if (level === 'warn') warnings.push(`${message} ${String(fields?.['node'])}`);
+  };
+  const seen = await host(t, {...environment, log});
+  const [good, bad] = [await gossiper(t, seen), await gossiper(t, seen)];
+  const heard = (node: NodeId): number => seen.judged.filter(({record}) => record.node === node).length;
+  for (const each of [good, bad]) {
+    await each.say(await each.record(text('first')));
+    await until('it is heard', () => heard(each.self) === 1);
+  }
+  for (let index = 0; index < 20; index += 1) await bad.say(text(`junk ${index}`));
+  await until('it is told', () => warnings.some(line => line.includes(bad.self)));
+  await sleep(3000); // gossipsub believes its last look at a peer for a second, and then for one more
+  await bad.say(await bad.record(text('second')));
+  await good.say(await good.record(text('second')));
+  await until('the good one is heard', () => heard(good.self) === 2);
+  await sleep(1000);
+  t.is(heard(bad.self), 1);
+  t.is(warnings.length, 1, 'once, and not for each message');
+});
+
+test('what a newer version says is not understood, and not held against who says it', async t => {
+  const seen = await host(t);
+  const newer = await gossiper(t, seen);
+  for (let index = 0; index < 20; index += 1) {
+    const record = await newer.record(text(String(index)));
+    await newer.say(record.with(1, 2)); // an array begins with its length, and this one with the version
+  }
+  await newer.say(await newer.record(text('readable')));
+  await until('it is heard', () => seen.judged.some(({record}) => record.node === newer.self));
+  t.is(seen.judged.length, 1);
+});
+
+/** Waits of more than some seconds are over five times as fast. */
 function hasty(): Environment {
   const environment = realEnvironment();
   const {clock} = environment;
-  const scale = (ms: number): number => (ms > 5000 ? ms / 50 : ms);
+  const scale = (ms: number): number => (ms > 5000 ? ms / 5 : ms);
   return {...environment, clock: {...clock, after: (ms, run) => clock.after(scale(ms), run)}};
 }
 
