@@ -28,6 +28,7 @@ async function search(t: ExecutionContext, mesh: string, port: number): Promise<
       mesh,
       self,
       port: dnsPort,
+      isAlone: () => true,
       listening: () => [multiaddr(`/ip4/127.0.0.1/tcp/${port}`), multiaddr(`/ip6/::1/tcp/${port}`)],
       sighted: (node, addresses) => void found.sightings.push({node, addresses: addresses.map(String)}),
       sightedSelf: () => {},
@@ -67,6 +68,30 @@ test('nodes of another mesh are not even seen', async t => {
   t.deepEqual(stranger.sightings, []);
 });
 
+test('a node that has met others asks ever more rarely, and one that is alone keeps asking', async t => {
+  for (const [isAlone, expected] of [
+    [false, [5000, 10_000, 20_000, 30_000, 30_000]],
+    [true, [5000, 5000, 5000, 5000, 5000]],
+  ] as const) {
+    const environment = realEnvironment();
+    const {clock} = environment;
+    const waits: number[] = [];
+    const after = (ms: number, run: () => void): Disposable => {
+      if (ms >= 5000) waits.push(ms);
+      return clock.after(ms / 200, run);
+    };
+    const self = nodeIdOf(peerIdFromPrivateKey(await generateKeyPair('Ed25519')));
+    const ignore = (): void => {};
+    const how = {isAlone: () => isAlone, listening: () => [], sighted: ignore, sightedSelf: ignore, port: dnsPort};
+    using _discovery = new LanDiscovery(
+      {mesh: `test-${randomUUID()}`, self, ...how},
+      {...environment, clock: {...clock, after}},
+    );
+    await until('it has asked five times', () => waits.length >= 5);
+    t.deepEqual(waits.slice(0, 5), [...expected]);
+  }
+});
+
 test('R54: a network that cannot be searched is told once, with the reason, and the node lives on', async t => {
   const port = 40_354;
   const blocker = createSocket('udp4').bind(port);
@@ -81,7 +106,7 @@ test('R54: a network that cannot be searched is told once, with the reason, and 
   const sighted = (): void => t.fail();
   const self = nodeIdOf(peerIdFromPrivateKey(await generateKeyPair('Ed25519')));
   using _discovery = new LanDiscovery(
-    {mesh: 'home', self, listening: () => [], sighted, sightedSelf: sighted, port},
+    {mesh: 'home', self, isAlone: () => true, listening: () => [], sighted, sightedSelf: sighted, port},
     {...environment, clock: quick, log},
   );
   await until('it is told', () => warnings.length > 0);
