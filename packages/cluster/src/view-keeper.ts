@@ -9,12 +9,13 @@ import {
   expireNodes,
   isAlive,
   isRecordFromNewer,
+  dropUnneeded,
   noDoubt,
   timeLimit,
   viewNodesMax,
 } from '@hearsay/core';
 import type {AgedRecord, Beat, Link, Mesh, NodeId, NodeRecord, Reach, SelfDoubt} from '@hearsay/core';
-import type {SignedRecord, Verdict, View} from '@hearsay/core';
+import type {SignedRecord, Verdict, View, ViewChange} from '@hearsay/core';
 import {inventoryDigest} from './announcer.ts';
 import type {ClusterDeps} from './join-cluster.ts';
 
@@ -95,7 +96,7 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
       return isRecordFromNewer(signed) ? 'ignore' : 'reject';
     }
     if (record.node === mesh.self) return 'ignore';
-    const {view: merged, change} = applyRecord(view, {record, signed, ageMs}, clock.monotonicMs());
+    const {view: merged, change} = apply({record, signed, ageMs});
     if (change === 'full') noteFull(record.node);
     if (change === 'old' || change === 'full') return 'ignore';
     setView(merged);
@@ -103,6 +104,15 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
     if (change !== 'updated') log('info', `node ${change}`, {node: record.node, ...nameOf(record)});
     fetchInventory(record.node);
     return 'accept';
+  }
+
+  /** Who is connected is always met, however many others are only heard of. */
+  function apply(heard: Parameters<typeof applyRecord>[1]): ViewChange {
+    const nowMs = clock.monotonicMs();
+    const isLinked = (node: NodeId): boolean => links.get(node)?.admitted === true;
+    const first = applyRecord(view, heard, nowMs);
+    if (first.change !== 'full' || !isLinked(heard.record.node)) return first;
+    return applyRecord(dropUnneeded(view, isLinked), heard, nowMs);
   }
 
   /** Offers that a record with a greater load sequence counts itself (no clocks are compared, law 5). */

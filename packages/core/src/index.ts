@@ -54,7 +54,7 @@ export {isFromNewer, recordContext} from './wire.ts';
 export type {Accepted, OfferAnswer} from './wire.ts';
 export {timeLimit} from './time-limit.ts';
 export type {TimeLimit} from './time-limit.ts';
-export {applyInventory, applyRecord, emptyView, expireNodes, isAlive} from './view.ts';
+export {applyInventory, applyRecord, emptyView, expireNodes, isAlive, dropUnneeded} from './view.ts';
 export type {KnownNode, View, ViewChange} from './view.ts';
 export {candidatesFor, isNamed} from './candidates.ts';
 export type {Candidate, Exclusion, Question, Reach, SelfFacts} from './candidates.ts';
@@ -82,7 +82,7 @@ export {decodeExchange, encodeExchange, exchangeBytesMax} from './exchange-codec
 export type {ChainedStatement, ExchangeMessage, RefusalWord} from './exchange-codec.ts';
 export {formatInvite, parseInvite} from './invite.ts';
 export type {InviteCode} from './invite.ts';
-export {isRevocation, judgeStanding, shouldRenew, statementContext} from './membership.ts';
+export {addRevocation, isRevocation, judgeStanding, shouldRenew, statementContext} from './membership.ts';
 export type {Checked, Pass, Revocation, Role, SignedStatement, Standing, Statement} from './membership.ts';
 export {decodeMembersAnswer, decodeMembersQuestion, decodeStatement} from './membership-codec.ts';
 export {encodeMembersAnswer, encodeMembersQuestion, encodeStatement} from './membership-codec.ts';

@@ -180,6 +180,12 @@ export function meshAdmin(deps: AdminDeps): MeshAdmin {
       }
       const revocation = membership.makeRevocation(node, name);
       await membership.revoke([revocation]);
+      if (!membership.isRevoked(node)) {
+        throw new Fault(
+          'BAD_REQUEST',
+          'too many nodes are revoked already; lock a new mesh: hearsay leave, hearsay lock',
+        );
+      }
       const told = talk.spread([revocation], node);
       await rejudge('at once');
       await told;
