@@ -59,6 +59,23 @@ test('nodes of one mesh see each other on loopback, at the addresses of that int
   t.true([...a.sightings, ...b.sightings].every(({node}) => node === a.self || node === b.self));
 });
 
+test('R45: questions and answers come from the port of multicast DNS, as whatever passes them on demands', async t => {
+  const mesh = `test-${randomUUID().slice(0, 8)}`;
+  const listener = createSocket({type: 'udp4', reuseAddr: true});
+  t.teardown(() => listener.close());
+  const heard: {readonly isAnswer: boolean; readonly port: number}[] = [];
+  listener.on('message', (message, {port}) => {
+    if (message.includes(mesh)) heard.push({isAnswer: ((message[2] ?? 0) & 0x80) !== 0, port});
+  });
+  listener.bind(dnsPort, '0.0.0.0');
+  await once(listener, 'listening');
+  listener.addMembership('224.0.0.251', '127.0.0.1');
+  await Promise.all([search(t, mesh, 1006), search(t, mesh, 1007)]);
+  const has = (isAnswer: boolean): boolean => heard.some(one => one.isAnswer === isAnswer);
+  await until('there was a question and an answer', () => has(true) && has(false));
+  t.true(heard.every(({port}) => port === dnsPort));
+});
+
 test('nodes of another mesh are not even seen', async t => {
   const mesh = `test-${randomUUID()}`;
   const stranger = await search(t, `test-${randomUUID()}`, 1003);
