@@ -154,3 +154,13 @@ netTest('R58: two daemons on one host, told the same port, meet each other and t
   const [seen] = await named(h1, 'h2');
   t.is(seen?.address, `${lan.address(0)}:4329`);
 });
+
+netTest('R60: where firewalls close the ports of both hosts, the doctor names the port of the other one', async t => {
+  const {lan, start} = await trial(t, 2);
+  for (const host of [0, 1]) lan.closePort(host, 4328);
+  const [h0] = await Promise.all([start(0), start(1)]);
+  const named = new RegExp(String.raw`warning +firewall +.*${lan.address(1)}:4328`, 'u');
+  const doctor = async (): Promise<boolean> => named.test((await h0.cli('doctor')).stdout);
+  await until('it is named', doctor, meetMsMax);
+  t.is(await alive(h0), 'h0');
+});

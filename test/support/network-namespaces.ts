@@ -15,6 +15,8 @@ export interface SwitchedLan {
   ip(index: number, ...args: readonly string[]): void;
   /** The link-local IPv6 address of the host, without a zone. */
   linkLocal(index: number): string;
+  /** A firewall on the host that lets nobody in at that port of TCP. */
+  closePort(index: number, port: number): void;
   /** Lets no multicast of IPv4 leave or reach the host. */
   muteMulticast(index: number): void;
   /** Lets packets of the host vanish on their way out, on their way in, or to and from some addresses; undone. */
@@ -61,6 +63,10 @@ export function switchedLan(t: Pick<ExecutionContext, 'teardown'>, hosts: number
         encoding: 'utf8',
       });
       return /inet6 (?<address>fe80:[^/]+)\//u.exec(shown)?.groups?.['address'] ?? '';
+    },
+    closePort(index, port) {
+      const rule = `iifname "eth0" tcp dport ${port} drop`;
+      nft(name(index), `table inet wall { chain into { type filter hook input priority 0; ${rule}; }; }`);
     },
     muteMulticast(index) {
       const out = 'chain out { type filter hook output priority 0; ip daddr 224.0.0.0/4 drop; };';

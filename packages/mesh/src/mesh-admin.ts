@@ -134,6 +134,7 @@ export function meshAdmin(deps: AdminDeps): MeshAdmin {
     const ends = membership.expiresAtMs();
     return [
       ...parts.clones.warnings(),
+      ...parts.dialling.unanswered.warnings(),
       ...unknown.map(
         ({interface: name, subnets}) =>
           `the network ${subnets.join(', ')} (${name}) is not trusted, so nobody there is admitted; to change that: hearsay network trust ${name}`,
