@@ -11,6 +11,14 @@ export interface SwitchedLan {
   address(index: number): string;
   /** Pulls the cable of the host, or plugs it in again. */
   cable(index: number, state: 'up' | 'down'): void;
+  /** Runs `ip` on the host. */
+  ip(index: number, ...args: readonly string[]): void;
+  /** The link-local IPv6 address of the host, without a zone. */
+  linkLocal(index: number): string;
+  /** A firewall on the host that lets nobody in at that port of TCP. */
+  closePort(index: number, port: number): void;
+  /** Lets no multicast of IPv4 leave or reach the host. */
+  muteMulticast(index: number): void;
   /** Lets packets of the host vanish on their way out, on their way in, or to and from some addresses; undone. */
   lose(index: number, which: 'sent' | 'received' | {readonly peers: readonly number[]}): () => void;
 }
@@ -49,6 +57,22 @@ export function switchedLan(t: Pick<ExecutionContext, 'teardown'>, hosts: number
   return {
     within: index => ['ip', 'netns', 'exec', name(index)],
     address,
+    ip: (index, ...args) => run('-n', name(index), ...args),
+    linkLocal(index) {
+      const shown = execFileSync('ip', ['-n', name(index), '-6', '-o', 'addr', 'show', 'dev', 'eth0'], {
+        encoding: 'utf8',
+      });
+      return /inet6 (?<address>fe80:[^/]+)\//u.exec(shown)?.groups?.['address'] ?? '';
+    },
+    closePort(index, port) {
+      const rule = `iifname "eth0" tcp dport ${port} drop`;
+      nft(name(index), `table inet wall { chain into { type filter hook input priority 0; ${rule}; }; }`);
+    },
+    muteMulticast(index) {
+      const out = 'chain out { type filter hook output priority 0; ip daddr 224.0.0.0/4 drop; };';
+      const into = 'chain into { type filter hook input priority 0; ip daddr 224.0.0.0/4 drop; };';
+      nft(name(index), `table ip muted { ${out} ${into} }`);
+    },
     lose(index, which) {
       const to = typeof which === 'object' ? ` ip daddr { ${which.peers.map(address).join(', ')} }` : '';
       const from = typeof which === 'object' ? ` ip saddr { ${which.peers.map(address).join(', ')} }` : '';
@@ -61,11 +85,11 @@ export function switchedLan(t: Pick<ExecutionContext, 'teardown'>, hosts: number
   };
 }
 
-/** Two LANs behind routers that masquerade and drop what comes from outside, and a machine with a public address. */
+/** Two LANs behind routers that masquerade and drop what comes from outside, and two machines with public addresses. */
 export interface NattedLans {
-  within(host: 'left' | 'right' | 'public'): readonly string[];
-  /** Of the public machine. */
-  readonly publicAddress: string;
+  within(host: 'left' | 'right' | 'public' | 'second'): readonly string[];
+  /** Where the router of a LAN is reached from outside. */
+  outside(side: 'left' | 'right'): string;
   /** Lets the router of a LAN forward a port to its host, as a person would set it up. */
   forward(side: 'left' | 'right', port: number): string;
 }
@@ -74,13 +98,14 @@ export function nattedLans(t: Pick<ExecutionContext, 'teardown'>): NattedLans {
   const tag = `hn${process.pid}${lans}`;
   lans += 1;
   const name = (part: string): string => `${tag}${part}`;
-  const parts = ['inet', 'public', 'leftnat', 'left', 'rightnat', 'right'];
+  const parts = ['inet', 'public', 'second', 'leftnat', 'left', 'rightnat', 'right'];
   t.teardown(() => parts.forEach(part => removeNamespace(name(part))));
   const inet = name('inet');
   run('netns', 'add', inet);
   run('-n', inet, 'link', 'add', 'br0', 'type', 'bridge', 'mcast_snooping', '0');
   run('-n', inet, 'link', 'set', 'br0', 'up');
   plugIn(inet, name('public'), {device: 'eth0', port: 'pp', address: '45.0.0.10/24'});
+  plugIn(inet, name('second'), {device: 'eth0', port: 'ps', address: '45.0.0.11/24'});
   for (const [index, side] of (['left', 'right'] as const).entries()) {
     const nat = name(`${side}nat`);
     const host = name(side);
@@ -96,13 +121,13 @@ export function nattedLans(t: Pick<ExecutionContext, 'teardown'>): NattedLans {
     execFileSync('ip', ['netns', 'exec', nat, 'sysctl', '-qw', 'net.ipv4.ip_forward=1']);
     nft(nat, masquerade);
   }
+  const outside = (side: 'left' | 'right'): string => (side === 'left' ? '45.0.0.1' : '45.0.0.2');
   return {
     within: host => ['ip', 'netns', 'exec', name(host)],
-    publicAddress: '45.0.0.10',
+    outside,
     forward(side, port) {
-      const index = side === 'left' ? 1 : 2;
-      nft(name(`${side}nat`), forwarding(`192.168.${index}.2`, port));
-      return `45.0.0.${index}:${port}`;
+      nft(name(`${side}nat`), forwarding(side === 'left' ? '192.168.1.2' : '192.168.2.2', port));
+      return `${outside(side)}:${port}`;
     },
   };
 }

@@ -160,6 +160,13 @@ test('two nodes of one name, a model name with two digests, and a copied key are
   t.regex(lines.join('\n'), /^problem names: the machine at 10\.1\.0\.4 uses the same key/mu);
 });
 
+test('R60: a node that announces itself and does not answer is told with the port to open', t => {
+  const warnings = ['a node of this mesh announces itself at 10.1.0.4:4328, but does not answer there'];
+  const [line = '', ...more] = complaints({daemon: daemon({warnings})});
+  t.regex(line, /^warning firewall: .*10\.1\.0\.4:4328.*open that port/u);
+  t.deepEqual(more, []);
+});
+
 test('a pass that ends soon is told', t => {
   const warnings = ['the pass of this node ends in 30 h and no keeper has renewed it'];
   t.regex(complaints({daemon: daemon({warnings})}).join(), /^warning membership: the pass of this node ends in 30 h/u);

@@ -75,7 +75,7 @@ export function judgeHealth(facts: HealthFacts): readonly Check[] {
     judgePort('gateway port', ports.gateway, 'set gateway.port, or tell clients the other port'),
     ...judgeNetworks(facts.networks),
     ...judgeMulticast(facts.multicast),
-    ...(here === undefined ? [] : [...judgePeers(here), ...judgeNames(here)]),
+    ...(here === undefined ? [] : [...judgePeers(here), ...judgeFirewall(here), ...judgeNames(here)]),
     judgeEngine(facts.engine),
     judgeMemory(facts.memory),
     ...judgeFolders(facts.folders),
@@ -162,6 +162,13 @@ function judgePeers({nodes}: DaemonFacts): readonly Check[] {
   const finding = 'this node knows no other';
   const remedy = 'start hearsay serve on another machine of this network; if it is running: --peer ADDRESS on one side';
   return [{...ok(subject, finding), remedy}];
+}
+
+function judgeFirewall({mesh}: DaemonFacts): readonly Check[] {
+  const walled = (mesh?.warnings ?? []).filter(warning => warning.includes('does not answer there'));
+  const remedy =
+    'open that port of TCP in its firewall, or the mesh port of this node in the firewall here: one is enough';
+  return walled.map(finding => ({subject: 'firewall', grade: 'warning', finding, remedy}));
 }
 
 function judgeNames({nodes, models, mesh}: DaemonFacts): readonly Check[] {

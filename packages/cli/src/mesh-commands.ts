@@ -3,13 +3,18 @@ import type {Command} from 'commander';
 import type {InviteReport, MeshReport} from '@hearsay/core';
 import {Fault} from '@hearsay/core';
 import {z} from 'zod';
+import {drawQr} from './draw-qr.ts';
 import {parseDuration} from './duration.ts';
 import {formatSpan} from './human.ts';
 import {inviteSchema, meshSchema, revokedSchema} from './mesh-reports.ts';
 import type {Query} from './query-commands.ts';
 import {memberTable, networkTable, printable} from './tables.ts';
 
-const inviteFlags = z.object({keeper: z.boolean().optional(), life: z.string().optional()});
+const inviteFlags = z.object({
+  keeper: z.boolean().optional(),
+  life: z.string().optional(),
+  qr: z.boolean().optional(),
+});
 
 type Ask = (command: Command) => Promise<Query>;
 
@@ -21,15 +26,18 @@ export function addMesh(program: Command, ask: Ask): void {
     .command('invite')
     .description('print a code that lets one node into this closed mesh, once')
     .option('--keeper', 'the new member may also invite, renew and revoke')
-    .option('--life <duration>', 'how long the code can be used, such as 30m (default: 24h)');
+    .option('--life <duration>', 'how long the code can be used, such as 30m (default: 24h)')
+    .option('--qr', 'draw the code as a QR code too, to be photographed from the screen');
   invite.addOption(host).addOption(json);
   invite.action(async () => {
-    const {keeper = false, life} = inviteFlags.parse(invite.opts());
+    const {keeper = false, life, qr = false} = inviteFlags.parse(invite.opts());
     const body = {role: keeper ? 'keeper' : 'member', ...(life !== undefined && {lifeSeconds: secondsOf(life)})};
     const query = await ask(invite);
     const {json: raw, report} = await query.client.post('/hearsay/v1/mesh/invite', body, inviteSchema);
     query.terminal.out(query.json ? pretty(raw) : `hearsay join ${report.code ?? ''}\n`);
-    if (!query.json) query.terminal.error(describeInvite(report));
+    if (query.json) return;
+    if (qr) query.terminal.out(await drawQr(report.code ?? ''));
+    query.terminal.error(describeInvite(report));
   });
   addAct(program, {name: 'join', argument: 'code', about: 'join a closed mesh with a code'}, ask, joined);
   addAct(program, {name: 'lock', about: 'close this mesh: who is here stays, others need an invite'}, ask, locked);

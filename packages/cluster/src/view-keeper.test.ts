@@ -1,6 +1,6 @@
 import test from 'ava';
-import {encodeBeat, encodeInventory, isAlive} from '@hearsay/core';
-import type {Link} from '@hearsay/core';
+import {encodeBeat, encodeInventory, isAlive, toNodeId, viewNodesMax} from '@hearsay/core';
+import type {Link, NodeId} from '@hearsay/core';
 import {beat, model, node} from '../../../test/support/builders.ts';
 import {manualClock} from '../../../test/support/manual-clock.ts';
 import {inventoryDigest} from './announcer.ts';
@@ -177,3 +177,22 @@ test('when all of three or more are past their life at once, they get a little m
   await clock.advance(5000);
   t.is(keeper.view().nodes.size, 0);
 });
+
+test('a peer that is here is met, though another one tells of more nodes than there can be', t => {
+  const {keeper} = trial(0);
+  const judge = (id: NodeId): string =>
+    keeper.judge({record: {node: id, payload: encodeBeat(beat('B')), signature: new Uint8Array(64)}, ageMs: 0});
+  for (let index = 0; index < viewNodesMax; index += 1) judge(madeUp(index));
+  t.is(judge(madeUp(viewNodesMax)), 'ignore');
+  const late = node('C');
+  keeper.linkChanged(late, {...admitted, node: late});
+  t.is(judge(late), 'accept');
+  t.true(keeper.view().nodes.has(peer), 'who was here stays');
+});
+
+/** An id that no node has. */
+function madeUp(index: number): NodeId {
+  const alphabet = '123456789ABCDEFGHJ';
+  const digits = index.toString(18).padStart(45, '0').split('');
+  return toNodeId(`12D3Koo${digits.map(digit => alphabet[parseInt(digit, 18)]).join('')}`);
+}

@@ -8,12 +8,14 @@ import {
   emptyView,
   expireNodes,
   isAlive,
+  isRecordFromNewer,
+  dropUnneeded,
   noDoubt,
   timeLimit,
   viewNodesMax,
 } from '@hearsay/core';
 import type {AgedRecord, Beat, Link, Mesh, NodeId, NodeRecord, Reach, SelfDoubt} from '@hearsay/core';
-import type {SignedRecord, Verdict, View} from '@hearsay/core';
+import type {SignedRecord, Verdict, View, ViewChange} from '@hearsay/core';
 import {inventoryDigest} from './announcer.ts';
 import type {ClusterDeps} from './join-cluster.ts';
 import {waysOf, withExperience} from './reach.ts';
@@ -92,10 +94,10 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
       record = decodeRecord(signed);
     } catch (error) {
       log('debug', 'record rejected', {from: signed.node, error: asFault(error, 'PEER_FAILED').message});
-      return 'reject';
+      return isRecordFromNewer(signed) ? 'ignore' : 'reject';
     }
     if (record.node === mesh.self) return 'ignore';
-    const {view: merged, change} = applyRecord(view, {record, signed, ageMs}, clock.monotonicMs());
+    const {view: merged, change} = apply({record, signed, ageMs});
     if (change === 'full') noteFull(record.node);
     if (change === 'old' || change === 'full') return 'ignore';
     if (change !== 'updated' || isRenamed(record)) holdings += 1;
@@ -108,6 +110,15 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
 
   function isRenamed(record: NodeRecord): boolean {
     return record.kind === 'beat' && view.nodes.get(record.node)?.beat.name !== record.name;
+  }
+
+  /** Who is connected is always met, however many others are only heard of. */
+  function apply(heard: Parameters<typeof applyRecord>[1]): ViewChange {
+    const nowMs = clock.monotonicMs();
+    const isLinked = (node: NodeId): boolean => links.get(node)?.admitted === true;
+    const first = applyRecord(view, heard, nowMs);
+    if (first.change !== 'full' || !isLinked(heard.record.node)) return first;
+    return applyRecord(dropUnneeded(view, isLinked), heard, nowMs);
   }
 
   /** Offers that a record with a greater load sequence counts itself (no clocks are compared, law 5). */

@@ -32,5 +32,8 @@ export function isKnownNodeText(text: string): boolean {
 /** Largest signed statement on membership: two node ids and a name. */
 export const statementBytesMax: number = 1024;
 
-/** Most revocations that a mesh remembers; far more machines than one owner gives away. */
-export const revocationsMax: number = 1024;
+/**
+ * Most revocations that a mesh remembers: far more machines than one owner gives away, and few enough that all of them,
+ * each with the passes of its signer, leave room in an exchange.
+ */
+export const revocationsMax: number = 256;

@@ -3,7 +3,9 @@ import fc from 'fast-check';
 import {node} from '../../../test/support/builders.ts';
 import {Fault} from './fault.ts';
 import type {NodeId} from './ids.ts';
-import {isRevocation, judgeStanding, shouldRenew} from './membership.ts';
+import {exchangeBytesMax, encodeExchange} from './exchange-codec.ts';
+import {revocationsMax, statementBytesMax} from './limits.ts';
+import {addRevocation, isRevocation, judgeStanding, shouldRenew} from './membership.ts';
 import type {Checked, Pass, Role} from './membership.ts';
 import {decodeMembersAnswer, decodeMembersQuestion, decodeStatement} from './membership-codec.ts';
 import {encodeMembersAnswer, encodeMembersQuestion, encodeStatement} from './membership-codec.ts';
@@ -126,4 +128,42 @@ test('any bytes about membership give a fault and nothing else', t => {
     ),
   );
   t.pass();
+});
+
+test('a keeper that was stolen cannot fill the list of revocations so that the founder has none left', t => {
+  const by = (signer: NodeId) => ({
+    statement: {signer, payload: new Uint8Array(), signature: new Uint8Array()},
+    chain: [],
+  });
+  const full = Array.from({length: revocationsMax}, () => by(keeper));
+  t.is(addRevocation(full, by(keeper), founder), undefined);
+  const [added, own] = [addRevocation(full, by(founder), founder), by(founder)];
+  t.is(added?.length, revocationsMax);
+  t.is(added?.at(-1)?.statement.signer, founder);
+  t.is(
+    addRevocation(
+      Array.from({length: revocationsMax}, () => own),
+      by(founder),
+      founder,
+    ),
+    undefined,
+  );
+  t.is(addRevocation([], own, founder)?.length, 1);
+});
+
+test('all revocations that a mesh remembers, with chains of long names, leave room in an exchange', t => {
+  const payload = encodeStatement({
+    kind: 'pass',
+    mesh: founder,
+    node: member,
+    name: 'n'.repeat(200),
+    role: 'member',
+    expiresAtMs: 1,
+  });
+  t.true(payload.length < statementBytesMax);
+  const statement = {signer: keeper, payload, signature: new Uint8Array(64)};
+  const revocation = {statement, chain: [statement, statement]};
+  const revocations = Array.from({length: revocationsMax}, () => revocation);
+  const bytes = encodeExchange({mesh: 'home', name: '', records: [], addresses: [], revocations});
+  t.true(bytes.length < exchangeBytesMax / 2, `${bytes.length} bytes`);
 });

@@ -1,5 +1,6 @@
 /** Who belongs to a closed mesh: signed statements, and the rules by which they count. */
 import type {NodeId} from './ids.ts';
+import {revocationsMax} from './limits.ts';
 
 /** Put before a statement when it is signed, so that the signature means nothing anywhere else. */
 export const statementContext: Uint8Array = new TextEncoder().encode('hearsay statement 1\n');
@@ -92,6 +93,20 @@ export function isRevocation(revocation: Checked, chain: readonly Checked[], mes
   if (statement.kind !== 'revocation' || statement.mesh !== mesh || statement.node === mesh) return false;
   const standing = judgeStanding({mesh, node: signer, chain, revoked: new Set(), wallMs: -Infinity});
   return standing.kind === 'member' && standing.role === 'keeper';
+}
+
+/**
+ * Pure: the revocations that are kept with a further one. A stolen keeper could fill the list so that nobody can revoke
+ * it any more; so those of the founder always count, and the last of another keeper makes room. Undefined: no room.
+ */
+export function addRevocation<Revoked extends {readonly statement: Pick<SignedStatement, 'signer'>}>(
+  kept: readonly Revoked[],
+  added: Revoked,
+  mesh: NodeId,
+): readonly Revoked[] | undefined {
+  if (kept.length < revocationsMax) return [...kept, added];
+  const last = kept.findLastIndex(({statement}) => statement.signer !== mesh);
+  return added.statement.signer === mesh && last >= 0 ? [...kept.toSpliced(last, 1), added] : undefined;
 }
 
 /** Pure: time to ask a keeper for a new pass, after a third of its life. */

@@ -7,7 +7,7 @@ import {z} from 'zod';
 import {isProven} from './ids.ts';
 import {nameLengthMax} from './limits.ts';
 import type {Beat, EngineBeat, Leave, NodeRecord, SignedRecord, Sketch} from './record.ts';
-import {digestBytes, digestToBytes, parse, payloadLimit, text, whole, wireVersion} from './wire.ts';
+import {digestBytes, digestToBytes, isFromNewer, parse, payloadLimit, text, whole, wireVersion} from './wire.ts';
 
 /** Most engines one beat tells of: what fits the largest record. */
 const enginesMax = 30;
@@ -122,6 +122,11 @@ function encodeHashes(hashes: readonly number[]): Uint8Array {
 function decodeHashes(bytes: Uint8Array): ReadonlySet<number> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   return new Set(Array.from({length: Math.floor(bytes.length / 4)}, (_, index) => view.getUint32(4 * index)));
+}
+
+/** Whether a record that cannot be used may be one of a newer version. */
+export function isRecordFromNewer({payload}: SignedRecord): boolean {
+  return isFromNewer(payload, ['beat', 'sketch', 'leave']);
 }
 
 /** The record inside a signed envelope whose signature has been checked. */

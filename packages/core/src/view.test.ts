@@ -5,7 +5,7 @@ import {toNodeId} from './ids.ts';
 import type {NodeId} from './ids.ts';
 import {viewNodesMax} from './limits.ts';
 import type {NodeRecord} from './record.ts';
-import {applyInventory, applyRecord, emptyView, expireNodes} from './view.ts';
+import {applyInventory, applyRecord, emptyView, expireNodes, dropUnneeded} from './view.ts';
 import type {View} from './view.ts';
 
 const signedBy = (record: NodeRecord) => ({
@@ -88,6 +88,24 @@ test('however many nodes have come and gone, a new one is met; only too many at 
   const {view, change} = hear(fewer, record(last, 'beat'));
   t.is(change, 'joined');
   t.is(hear(view, record(first, 'beat')).change, 'old', 'who left last is still known as gone');
+});
+
+test('a full view makes room for one that is here by forgetting one that nobody needs', t => {
+  const ids = Array.from({length: viewNodesMax + 1}, (_, index) => toNodeId(`12D3Koo${digits(index)}`));
+  const record = (id: NodeId): NodeRecord => ({...beat('A'), node: id});
+  const full = ids.slice(0, viewNodesMax).reduce((view, id) => hear(view, record(id)).view, emptyView);
+  const [first, second, last] = [ids[0], ids[1], ids.at(-1)];
+  if (!first || !second || !last) return t.fail();
+  const {view, change} = hear(
+    dropUnneeded(full, id => id === first),
+    record(last),
+  );
+  t.is(change, 'joined');
+  t.true(view.nodes.has(first) && !view.nodes.has(second));
+  t.is(
+    dropUnneeded(full, () => true),
+    full,
+  );
 });
 
 /** A number in base58, as long as the end of an id. */

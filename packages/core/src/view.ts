@@ -69,6 +69,15 @@ function applySketch(view: View, sketch: Sketch): ViewChange {
   return {view: {...view, nodes: withEntry(view.nodes, sketch.node, {...known, sketch})}, change: 'updated'};
 }
 
+/**
+ * A full view without one node that is not needed, or the same when all are: so that records of nodes which nobody ever
+ * met cannot keep out one that is here.
+ */
+export function dropUnneeded(view: View, isNeeded: (node: NodeId) => boolean): View {
+  const spare = [...view.nodes.keys()].find(node => !isNeeded(node));
+  return spare === undefined ? view : {nodes: without(view.nodes, spare), stamps: without(view.stamps, spare)};
+}
+
 /** Stores a fetched inventory. Ignored when the node has gone meanwhile. */
 export function applyInventory(view: View, node: NodeId, fetched: {digest: string; inventory: Inventory}): View {
   const known = view.nodes.get(node);

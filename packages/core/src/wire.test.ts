@@ -1,4 +1,5 @@
 import test from 'ava';
+import {encode} from 'cborg';
 import fc from 'fast-check';
 import {beat, digest, engineBeat, learned, model, node} from '../../../test/support/builders.ts';
 import {decodeExchange, encodeExchange} from './exchange-codec.ts';
@@ -7,10 +8,10 @@ import {isRequestId, toDigest} from './ids.ts';
 import type {RequestId} from './ids.ts';
 import {beatBytesMax, inventoryBytesMax, recordBytesMax} from './limits.ts';
 import {decodeInventory, encodeInventory} from './inventory-codec.ts';
-import {decodeRecord, encodeBeat, encodeLeave, encodeSketch} from './record-codec.ts';
+import {decodeRecord, encodeBeat, encodeLeave, encodeSketch, isRecordFromNewer} from './record-codec.ts';
 import type {SignedRecord} from './record.ts';
 import {decodeOffer, decodeOfferAnswer, decodeSignedRecord} from './wire.ts';
-import {encodeOffer, encodeOfferAnswer, encodeSignedRecord} from './wire.ts';
+import {encodeOffer, encodeOfferAnswer, encodeSignedRecord, isFromNewer} from './wire.ts';
 import type {WorkRequest} from './work.ts';
 
 function requestId(text: string): RequestId {
@@ -142,6 +143,20 @@ test('a model with an odd header does not keep peers from the others', t => {
 });
 
 const decoders = [decodeSignedRecord, decodeOffer, decodeOfferAnswer, decodeInventory, decodeExchange];
+
+test('what a newer version may have sent is told from what cannot be used', t => {
+  const record = Uint8Array.from(
+    encodeSignedRecord(signed(encodeLeave({kind: 'leave', node: node('A'), boot: 1, sequence: 2}))),
+  );
+  t.false(isFromNewer(record));
+  t.true(isFromNewer(record.with(1, 2)), 'an array begins with its length, and this one with the version');
+  const payload = (k: string, v: number): SignedRecord => signed(Uint8Array.from(encode({k, v})));
+  t.true(isRecordFromNewer(payload('beat', 2)));
+  t.true(isRecordFromNewer(payload('weather', 1)));
+  t.false(isRecordFromNewer(payload('beat', 1)), 'a beat of this version that lacks everything is junk');
+  t.false(isRecordFromNewer(signed(new Uint8Array([1, 2, 3]))));
+  fc.assert(fc.property(fc.uint8Array({maxLength: 200}), data => typeof isFromNewer(data) === 'boolean'));
+});
 
 test('S18: any bytes give a fault and nothing else', t => {
   fc.assert(

@@ -239,6 +239,31 @@ export function parse<T>(schema: z.ZodType<T>, data: Uint8Array, {max, what, cod
   throw new Fault(code, `${what} cannot be used: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`);
 }
 
+/**
+ * Whether bytes that cannot be used may be those of a newer version: then it is no fault of whoever sent them. The
+ * version is the first element of an array, or under `v` in a map; a map of this version is newer when its kind, under
+ * `k`, is none of `kinds`.
+ */
+export function isFromNewer(data: Uint8Array, kinds: readonly string[] = []): boolean {
+  const value = tryDecode(data);
+  if (Array.isArray(value)) return isNewer(value[0]);
+  if (typeof value !== 'object' || value === null) return false;
+  const kind = 'k' in value ? value.k : undefined;
+  return ('v' in value && isNewer(value.v)) || (typeof kind === 'string' && kinds.length > 0 && !kinds.includes(kind));
+}
+
+function isNewer(version: unknown): boolean {
+  return typeof version === 'number' && version > wireVersion;
+}
+
+function tryDecode(data: Uint8Array): unknown {
+  try {
+    return decode(data, {allowIndefinite: false, rejectDuplicateMapKeys: true});
+  } catch {
+    return undefined;
+  }
+}
+
 function recordPart(record: SignedRecord | undefined): {s?: unknown} {
   return record === undefined ? {} : {s: [wireVersion, record.node, record.payload, record.signature]};
 }

@@ -1,5 +1,6 @@
 import type {IncomingMessage, ServerResponse} from 'node:http';
-import {BlockList, isIP} from 'node:net';
+import {isIP} from 'node:net';
+import {isLoopbackAddress, isPrivateAddress} from '@hearsay/core';
 import {errorFormFor} from './error-form.ts';
 import {plainPath} from './plain-path.ts';
 import {sendJson, sendProblem} from './problem.ts';
@@ -16,26 +17,6 @@ export interface DoorRules {
   /** Decides whether a request may come in; undefined: it may. */
   readonly authorise: (request: IncomingMessage) => Problem | undefined;
 }
-
-/**
- * Addresses that no foreign DNS name hides behind: this machine, private networks, link-local, carrier-grade NAT
- * (Tailscale).
- */
-const privateAddresses = new BlockList();
-for (const [network, prefix] of [
-  ['127.0.0.0', 8],
-  ['10.0.0.0', 8],
-  ['172.16.0.0', 12],
-  ['192.168.0.0', 16],
-  ['169.254.0.0', 16],
-  ['100.64.0.0', 10],
-] as const) {
-  privateAddresses.addSubnet(network, prefix, 'ipv4');
-}
-privateAddresses.addAddress('0.0.0.0', 'ipv4');
-privateAddresses.addAddress('::1', 'ipv6');
-privateAddresses.addSubnet('fc00::', 7, 'ipv6');
-privateAddresses.addSubnet('fe80::', 10, 'ipv6');
 
 /**
  * Comes before everything else, so that every answer, also an error, carries its CORS headers (C30). False: it has
@@ -68,8 +49,8 @@ function hostProblem(host: string, {checkHost, hostnames}: DoorRules): Problem |
 /** Pure: whether a Host header names this machine and not something that merely leads here. */
 export function isAllowedHost(host: string, hostnames: readonly string[]): boolean {
   const name = hostName(host);
-  const family = isIP(name);
-  if (family !== 0) return privateAddresses.check(name, family === 4 ? 'ipv4' : 'ipv6');
+  // No foreign DNS name hides behind an address of this machine or of a private network.
+  if (isIP(name) !== 0) return isLoopbackAddress(name) || isPrivateAddress(name) || name === '0.0.0.0';
   return name === 'localhost' || /\.(?:localhost|local|internal)$/u.test(name) || hostnames.includes(name);
 }
 
@@ -95,7 +76,7 @@ const appOrigin = /^(?:app|file|tauri|vscode-webview|vscode-file):\/\//u;
 /** Pure: `localhost`, 127.0.0.0/8 and ::1. */
 export function isLoopback(host: string): boolean {
   const name = hostName(host);
-  return name === 'localhost' || name === '::1' || (isIP(name) === 4 && name.startsWith('127.'));
+  return name === 'localhost' || isLoopbackAddress(name);
 }
 
 /** The host without its port and brackets, in lower case and without a final dot. */

@@ -1,4 +1,4 @@
-import type {ConnectionGater, MultiaddrConnection, PeerId} from '@libp2p/interface';
+import type {ConnectionGater, MultiaddrConnection, PeerId, StreamMessageEvent} from '@libp2p/interface';
 import type {Multiaddr} from '@multiformats/multiaddr';
 import type {Clock, NodeId} from '@hearsay/core';
 import {formatHostPort, hostPortOf, isRelayed} from './addresses.ts';
@@ -7,6 +7,14 @@ import {Strangers} from './strangers.ts';
 
 /** From the handshake to an open connection there are two more round trips. */
 const claimMsMax = 3000;
+
+/**
+ * What a node may send before it is admitted. Whoever comes in says who it is, which takes some kilobytes; whom this
+ * node has dialled answers that with all that it knows. Without this, streams that nobody reads yet would fill the
+ * memory.
+ */
+const inboundBytesMax = 512 * 1024;
+const outboundBytesMax = 4 * 1024 * 1024;
 
 /** Named addresses whose owner is remembered: far more than a person lists. */
 const identifiedMax = 1024;
@@ -32,9 +40,10 @@ export interface GateFacts {
 }
 
 /** What the gate needs of a connection that is not up yet. */
-interface Knocking extends Pick<MultiaddrConnection, 'remoteAddr'> {
-  readonly addEventListener?: MultiaddrConnection['addEventListener'];
-}
+interface Knocking
+  extends
+    Pick<MultiaddrConnection, 'remoteAddr'>,
+    Partial<Pick<MultiaddrConnection, 'addEventListener' | 'removeEventListener' | 'abort'>> {}
 
 /**
  * Decides which connections may be at all: from near addresses, or to named ones, and one for each pair. When two
@@ -74,6 +83,7 @@ export class ConnectionGate implements ConnectionGater {
 
   denyInboundEncryptedConnection(peer: PeerId, connection: Knocking): boolean {
     const node = nodeIdOf(peer);
+    this.#limitStranger(node, connection, inboundBytesMax);
     return this.#decides(node) ? !this.#claim(node, isRelayed(connection.remoteAddr)) : false;
   }
 
@@ -87,8 +97,21 @@ export class ConnectionGate implements ConnectionGater {
       this.#facts.metSelf(hostPortOf(remoteAddr)?.host ?? '');
       return true;
     }
+    this.#limitStranger(node, connection, outboundBytesMax);
     const relayed = isRelayed(remoteAddr);
     return this.#decides(node) ? !this.#claim(node, relayed) : this.#has(node, relayed);
+  }
+
+  /** Ends the connection when too much comes before its node is admitted. */
+  #limitStranger(node: NodeId, connection: Knocking, bytesMax: number): void {
+    let bytes = 0;
+    const count = ({data}: StreamMessageEvent): void => {
+      bytes += data.byteLength;
+      if (bytes <= bytesMax) return;
+      connection.removeEventListener?.('message', count);
+      if (!this.#facts.isAdmitted(node)) connection.abort?.(new Error('too much was sent before it was admitted'));
+    };
+    connection.addEventListener?.('message', count);
   }
 
   /** Only members may be reached through this node. */

@@ -21,12 +21,17 @@ export interface ConversationLimits {
 
 type Chunk = ReturnType<typeof encode.single>;
 
+/** Frames that either side says in one conversation: a greeting and everything else. */
+const framesMax = 2;
+
 /**
  * Holds one conversation of a few length-prefixed frames on a stream, and closes the stream. Only for what fits into
- * memory: reading has no back-pressure here, so the number of bytes is bounded instead.
+ * memory: reading has no back-pressure here, so the number of bytes is bounded instead, also of those that come when
+ * all has been said.
  */
 export async function converse(stream: Stream, talk: Talk, limits: ConversationLimits): Promise<void> {
   using limit = timeLimit(limits.clock, limits.msMax, `a conversation on ${stream.protocol}`, limits.signal);
+  cutWhenLonger(stream, framesMax * limits.frameBytesMax);
   const over = Promise.withResolvers<never>();
   const abort = (): void => {
     stream.abort(asError(limit.signal.reason));
@@ -50,6 +55,15 @@ export async function converse(stream: Stream, talk: Talk, limits: ConversationL
   } finally {
     limit.signal.removeEventListener('abort', abort);
   }
+}
+
+function cutWhenLonger(stream: Stream, bytesMax: number): void {
+  let bytes = 0;
+  stream.addEventListener('message', ({data}) => {
+    bytes += data.byteLength;
+    if (bytes > bytesMax)
+      stream.abort(new Fault('PEER_FAILED', 'the other node said more than a conversation may hold'));
+  });
 }
 
 function nextOf(frames: AsyncIterable<Pick<Chunk, 'subarray'>>): NextFrame {

@@ -1,8 +1,9 @@
 import {gossipsub, TopicValidatorResult} from '@libp2p/gossipsub';
 import type {GossipSub, GossipSubComponents, Message} from '@libp2p/gossipsub';
+import type {PeerScoreParams} from '@libp2p/gossipsub/score';
 import type {Connection, PeerId, Stream, StreamHandler, Topology} from '@libp2p/interface';
-import {decodeSignedRecord, encodeSignedRecord, recordBytesMax} from '@hearsay/core';
-import type {NodeId, SignedRecord, Verdict} from '@hearsay/core';
+import {decodeSignedRecord, encodeSignedRecord, isFromNewer, recordBytesMax} from '@hearsay/core';
+import type {Log, NodeId, SignedRecord, Verdict} from '@hearsay/core';
 import type {Admissions} from './admission.ts';
 import {isSigned, nodeIdOf} from './identity.ts';
 
@@ -17,6 +18,40 @@ const rpcBytesMax = 64 * 1024;
 /** Bytes that wait for one slow peer; it gets the rest by exchange. */
 const outboundBytesMax = 4 * 1024 * 1024;
 
+/**
+ * Three messages that cannot be used, and the peer is not listened to until they are forgotten, about half a minute
+ * after the last. Nothing else counts: a peer that is quiet, slow or late is a good one. The first line is there
+ * because by default more than ten nodes behind one address get such a score that they hear nothing, without an error.
+ */
+const scoreParams: Partial<PeerScoreParams> = {
+  IPColocationFactorWeight: 0,
+  retainScore: 10 * 60_000,
+  topics: {
+    [topic]: {
+      topicWeight: 1,
+      timeInMeshWeight: 0,
+      timeInMeshQuantum: 1,
+      timeInMeshCap: 1,
+      firstMessageDeliveriesWeight: 0,
+      firstMessageDeliveriesDecay: 0.5,
+      firstMessageDeliveriesCap: 1,
+      meshMessageDeliveriesWeight: 0,
+      meshMessageDeliveriesDecay: 0.5,
+      meshMessageDeliveriesCap: 1,
+      meshMessageDeliveriesThreshold: 1,
+      meshMessageDeliveriesWindow: 0,
+      meshMessageDeliveriesActivation: 1000,
+      meshFailurePenaltyWeight: 0,
+      meshFailurePenaltyDecay: 0.5,
+      invalidMessageDeliveriesWeight: -10,
+      invalidMessageDeliveriesDecay: 0.95,
+    },
+  },
+};
+
+/** Peers of which it was told that they spread what cannot be used; the log is not theirs to fill. */
+const toldMax = 256;
+
 /** Checked by the caller against everything it knows; called only with records that are really signed. */
 export type Judge = (record: SignedRecord, from: NodeId) => Verdict;
 
@@ -26,11 +61,14 @@ export type Judge = (record: SignedRecord, from: NodeId) => Verdict;
  */
 export class Gossip {
   readonly #admissions: Admissions;
+  readonly #log: Log;
+  readonly #told = new Set<NodeId>();
   readonly #topologies = new Set<Topology>();
   #pubsub: GossipSub | undefined;
 
-  constructor(admissions: Admissions) {
+  constructor(admissions: Admissions, log: Log) {
     this.#admissions = admissions;
+    this.#log = log;
   }
 
   /** For createLibp2p: gossipsub that meets admitted peers only. */
@@ -44,8 +82,7 @@ export class Gossip {
       allowedTopics: [topic],
       maxInboundDataLength: rpcBytesMax,
       maxOutboundBufferSize: outboundBytesMax,
-      // The default gives more than ten nodes behind one address such a score that they get nothing, without an error.
-      scoreParams: {IPColocationFactorWeight: 0},
+      scoreParams,
     });
     return components =>
       create({
@@ -87,26 +124,26 @@ export class Gossip {
     for (const topology of this.#topologies) void topology.onConnect?.(peer, connection);
   }
 
-  async #validate(from: PeerId, message: Message, judge: Judge): Promise<TopicValidatorResult> {
+  #validate(from: PeerId, message: Message, judge: Judge): TopicValidatorResult {
     const giver = nodeIdOf(from);
-    if (message.type !== 'signed' || message.data.length > recordBytesMax) return TopicValidatorResult.Reject;
     if (!this.#admissions.isAdmitted(giver)) return TopicValidatorResult.Ignore;
-    let record: SignedRecord;
-    try {
-      record = decodeSignedRecord(message.data);
-    } catch {
-      return TopicValidatorResult.Reject;
-    }
-    // By gossip a node speaks for itself only (law 5); records of others travel by exchange, with their age.
-    if (record.node !== nodeIdOf(message.from) || !isSigned(record)) return TopicValidatorResult.Reject;
-    switch (judge(record, giver)) {
+    switch (judgeMessage(message, giver, judge)) {
       case 'accept':
         return TopicValidatorResult.Accept;
       case 'ignore':
         return TopicValidatorResult.Ignore;
       case 'reject':
+        this.#tell(giver);
         return TopicValidatorResult.Reject;
     }
+  }
+
+  #tell(node: NodeId): void {
+    if (this.#told.has(node) || this.#told.size >= toldMax) return;
+    this.#told.add(node);
+    this.#log('warn', 'a node spreads records that cannot be used; while it does, its gossip is not listened to', {
+      node,
+    });
   }
 
   /**
@@ -159,6 +196,18 @@ export class Gossip {
       },
     };
   }
+}
+
+function judgeMessage(message: Message, giver: NodeId, judge: Judge): Verdict {
+  if (message.type !== 'signed' || message.data.length > recordBytesMax) return 'reject';
+  let record: SignedRecord;
+  try {
+    record = decodeSignedRecord(message.data);
+  } catch {
+    return isFromNewer(message.data) ? 'ignore' : 'reject';
+  }
+  // By gossip a node speaks for itself only (law 5); records of others travel by exchange, with their age.
+  return record.node === nodeIdOf(message.from) && isSigned(record) ? judge(record, giver) : 'reject';
 }
 
 /** A public field of gossipsub's class that its interface does not name. */

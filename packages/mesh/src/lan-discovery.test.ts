@@ -28,6 +28,7 @@ async function search(t: ExecutionContext, mesh: string, port: number): Promise<
       mesh,
       self,
       port: dnsPort,
+      isAlone: () => true,
       listening: () => [multiaddr(`/ip4/127.0.0.1/tcp/${port}`), multiaddr(`/ip6/::1/tcp/${port}`)],
       sighted: (node, addresses) => void found.sightings.push({node, addresses: addresses.map(String)}),
       sightedSelf: () => {},
@@ -58,6 +59,23 @@ test('nodes of one mesh see each other on loopback, at the addresses of that int
   t.true([...a.sightings, ...b.sightings].every(({node}) => node === a.self || node === b.self));
 });
 
+test('R45: questions and answers come from the port of multicast DNS, as whatever passes them on demands', async t => {
+  const mesh = `test-${randomUUID().slice(0, 8)}`;
+  const listener = createSocket({type: 'udp4', reuseAddr: true});
+  t.teardown(() => listener.close());
+  const heard: {readonly isAnswer: boolean; readonly port: number}[] = [];
+  listener.on('message', (message, {port}) => {
+    if (message.includes(mesh)) heard.push({isAnswer: ((message[2] ?? 0) & 0x80) !== 0, port});
+  });
+  listener.bind(dnsPort, '0.0.0.0');
+  await once(listener, 'listening');
+  listener.addMembership('224.0.0.251', '127.0.0.1');
+  await Promise.all([search(t, mesh, 1006), search(t, mesh, 1007)]);
+  const has = (isAnswer: boolean): boolean => heard.some(one => one.isAnswer === isAnswer);
+  await until('there was a question and an answer', () => has(true) && has(false));
+  t.true(heard.every(({port}) => port === dnsPort));
+});
+
 test('nodes of another mesh are not even seen', async t => {
   const mesh = `test-${randomUUID()}`;
   const stranger = await search(t, `test-${randomUUID()}`, 1003);
@@ -65,6 +83,30 @@ test('nodes of another mesh are not even seen', async t => {
   const b = await search(t, mesh, 1005);
   await until('the members see each other', () => a.sightings.length > 1 && b.sightings.length > 1);
   t.deepEqual(stranger.sightings, []);
+});
+
+test('a node that has met others asks ever more rarely, and one that is alone keeps asking', async t => {
+  for (const [isAlone, expected] of [
+    [false, [5000, 10_000, 20_000, 30_000, 30_000]],
+    [true, [5000, 5000, 5000, 5000, 5000]],
+  ] as const) {
+    const environment = realEnvironment();
+    const {clock} = environment;
+    const waits: number[] = [];
+    const after = (ms: number, run: () => void): Disposable => {
+      if (ms >= 5000) waits.push(ms);
+      return clock.after(ms / 200, run);
+    };
+    const self = nodeIdOf(peerIdFromPrivateKey(await generateKeyPair('Ed25519')));
+    const ignore = (): void => {};
+    const how = {isAlone: () => isAlone, listening: () => [], sighted: ignore, sightedSelf: ignore, port: dnsPort};
+    using _discovery = new LanDiscovery(
+      {mesh: `test-${randomUUID()}`, self, ...how},
+      {...environment, clock: {...clock, after}},
+    );
+    await until('it has asked five times', () => waits.length >= 5);
+    t.deepEqual(waits.slice(0, 5), [...expected]);
+  }
 });
 
 test('R54: a network that cannot be searched is told once, with the reason, and the node lives on', async t => {
@@ -81,7 +123,7 @@ test('R54: a network that cannot be searched is told once, with the reason, and 
   const sighted = (): void => t.fail();
   const self = nodeIdOf(peerIdFromPrivateKey(await generateKeyPair('Ed25519')));
   using _discovery = new LanDiscovery(
-    {mesh: 'home', self, listening: () => [], sighted, sightedSelf: sighted, port},
+    {mesh: 'home', self, isAlone: () => true, listening: () => [], sighted, sightedSelf: sighted, port},
     {...environment, clock: quick, log},
   );
   await until('it is told', () => warnings.length > 0);

@@ -21,6 +21,12 @@ const socketAgeMsMax = 60_000;
 const firstQueriesMs = [0, 400, 1200, 3000] as const;
 const queryMs = 5000;
 
+/**
+ * Everybody answers every question, so the questions of a large mesh would cost more than all else that it does at
+ * rest. A node that has met others asks half as often each time, down to this; whoever is new asks for itself.
+ */
+const queryMsMax = 30_000;
+
 /** One multicast answer serves everybody who has just asked, so that many nodes do not answer many times each. */
 const answerGapMs = 250;
 
@@ -43,6 +49,8 @@ const addressKey = 'dnsaddr=';
 export interface LanDiscoveryConfig {
   readonly mesh: string;
   readonly self: NodeId;
+  /** Whether nobody has been met: then it is asked often. */
+  readonly isAlone: () => boolean;
   /** Every address this node listens at, wildcards resolved, without its id. */
   readonly listening: () => readonly Multiaddr[];
   /** Called at every sighting, also of nodes that are known: a peer that came back is met again. */
@@ -91,7 +99,7 @@ export class LanDiscovery implements Disposable {
     this.#service = serviceName(config.mesh);
     this.#rescan();
     for (const ms of firstQueriesMs) this.#after(ms, () => this.#query());
-    this.#after(queryMs, () => this.#queryRepeatedly());
+    this.#queryRepeatedly(queryMs);
   }
 
   #after(ms: number, run: () => void): void {
@@ -102,9 +110,11 @@ export class LanDiscovery implements Disposable {
     this.#timers.add(timer);
   }
 
-  #queryRepeatedly(): void {
-    this.#query();
-    this.#after(queryMs, () => this.#queryRepeatedly());
+  #queryRepeatedly(waitMs: number): void {
+    this.#after(waitMs, () => {
+      this.#query();
+      this.#queryRepeatedly(this.#config.isAlone() ? queryMs : Math.min(2 * waitMs, queryMsMax));
+    });
   }
 
   #rescan(): void {

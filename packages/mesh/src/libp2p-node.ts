@@ -6,7 +6,6 @@ import {FaultTolerance} from '@libp2p/interface';
 import type {ConnectionGater, Libp2p, PrivateKey} from '@libp2p/interface';
 import {ping} from '@libp2p/ping';
 import type {Ping} from '@libp2p/ping';
-import {tcp} from '@libp2p/tcp';
 import type {Multiaddr} from '@multiformats/multiaddr';
 import {createLibp2p} from 'libp2p';
 import {Fault} from '@hearsay/core';
@@ -15,6 +14,7 @@ import {hostPortOf, withoutLoopback} from './addresses.ts';
 import {encrypter} from './encrypter.ts';
 import {findPort} from './listen.ts';
 import {multiplexer} from './multiplexer.ts';
+import {zonedTcp} from './zoned-tcp.ts';
 
 /** Streams of one protocol on one connection: a busy node sends this many requests at once to its best neighbour. */
 export const streamsMax = 1024;
@@ -95,7 +95,7 @@ async function start(
     privateKey: config.privateKey,
     nodeInfo: {name: 'hearsay', userAgent: 'hearsay'},
     addresses: {listen: [...listen], appendAnnounce: [...announce], announceFilter: withoutLoopback},
-    transports: [tcp(), circuitRelayTransport()],
+    transports: [zonedTcp(), circuitRelayTransport()],
     connectionEncrypters: [encrypter()],
     streamMuxers: [
       multiplexer(

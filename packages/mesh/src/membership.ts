@@ -1,6 +1,14 @@
 import {createHash} from 'node:crypto';
 import type {Ed25519PrivateKey} from '@libp2p/interface';
-import {decodeStatement, encodeStatement, Fault, hexFrom, isRevocation, judgeStanding} from '@hearsay/core';
+import {
+  addRevocation,
+  decodeStatement,
+  encodeStatement,
+  Fault,
+  hexFrom,
+  isRevocation,
+  judgeStanding,
+} from '@hearsay/core';
 import {revocationsMax, shouldRenew} from '@hearsay/core';
 import type {ChainedStatement, Environment, NodeId, Role, SignedStatement, Standing, Statement} from '@hearsay/core';
 import {check, checkAll} from './check-statements.ts';
@@ -12,6 +20,7 @@ import type {MeshState, OpenInvite} from './mesh-state.ts';
 export const passLifeMsDefault: number = 90 * 24 * 60 * 60_000;
 
 const meshSecretBytes = 32;
+const tooMany = `a revocation was not kept: there are ${revocationsMax} already; lock a new mesh`;
 
 export interface MembershipConfig {
   readonly file: string;
@@ -39,10 +48,7 @@ export class Membership {
 
   static async load(config: MembershipConfig, environment: Environment): Promise<Membership> {
     const membership = new Membership(config, environment, await loadMeshState(config.file));
-    for (const {statement} of membership.#state.revocations) {
-      const {node, name} = decodeStatement(statement.payload);
-      membership.#revoked.set(node, name);
-    }
+    membership.#remember(membership.#state.revocations);
     return membership;
   }
 
@@ -119,7 +125,6 @@ export class Membership {
     return this.standing(node, this.#chains.get(node) ?? []);
   }
 
-  /** People say the name that a node has now, not the one of its pass. */
   isRevoked(node: NodeId): boolean {
     return this.#revoked.has(node);
   }
@@ -186,8 +191,7 @@ export class Membership {
   async leave(): Promise<void> {
     this.#revoked.clear();
     this.#chains.clear();
-    const none = {closed: undefined, revocations: [], invites: [], members: [], contacts: []};
-    await this.update(() => none);
+    await this.update(() => ({closed: undefined, revocations: [], invites: [], members: [], contacts: []}));
   }
 
   /** Throws BAD_REQUEST when this node is no keeper. */
@@ -225,17 +229,30 @@ export class Membership {
   async revoke(revocations: readonly ChainedStatement[]): Promise<boolean> {
     const {mesh} = this;
     if (mesh === undefined) return false;
-    const fresh: ChainedStatement[] = [];
+    let kept = this.#state.revocations;
+    const seen = new Set(this.#revoked.keys());
     for (const revocation of revocations) {
       const checked = check(revocation.statement);
       const chain = checkAll(revocation.chain);
-      if (checked === undefined || chain === undefined || this.#revoked.has(checked.statement.node)) continue;
-      if (!isRevocation(checked, chain, mesh) || this.#revoked.size >= revocationsMax) continue;
-      this.#revoked.set(checked.statement.node, checked.statement.name);
-      fresh.push(revocation);
+      if (checked === undefined || chain === undefined || seen.has(checked.statement.node)) continue;
+      if (!isRevocation(checked, chain, mesh)) continue;
+      seen.add(checked.statement.node);
+      const more = addRevocation(kept, revocation, mesh);
+      if (more === undefined) this.#environment.log('error', tooMany, {name: checked.statement.name});
+      kept = more ?? kept;
     }
-    if (fresh.length > 0) await this.update(state => ({revocations: [...state.revocations, ...fresh]}));
-    return fresh.length > 0;
+    if (kept === this.#state.revocations) return false;
+    this.#remember(kept);
+    await this.update(() => ({revocations: kept}));
+    return true;
+  }
+
+  #remember(revocations: readonly ChainedStatement[]): void {
+    this.#revoked.clear();
+    for (const {statement} of revocations) {
+      const {node, name} = decodeStatement(statement.payload);
+      this.#revoked.set(node, name);
+    }
   }
 
   makeRevocation(node: NodeId, name: string): ChainedStatement {

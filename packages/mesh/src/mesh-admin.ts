@@ -134,6 +134,7 @@ export function meshAdmin(deps: AdminDeps): MeshAdmin {
     const ends = membership.expiresAtMs();
     return [
       ...parts.clones.warnings(),
+      ...parts.dialling.unanswered.warnings(),
       ...unknown.map(
         ({interface: name, subnets}) =>
           `the network ${subnets.join(', ')} (${name}) is not trusted, so nobody there is admitted; to change that: hearsay network trust ${name}`,
@@ -180,6 +181,12 @@ export function meshAdmin(deps: AdminDeps): MeshAdmin {
       }
       const revocation = membership.makeRevocation(node, name);
       await membership.revoke([revocation]);
+      if (!membership.isRevoked(node)) {
+        throw new Fault(
+          'BAD_REQUEST',
+          'too many nodes are revoked already; lock a new mesh: hearsay leave, hearsay lock',
+        );
+      }
       const told = talk.spread([revocation], node);
       await rejudge('at once');
       await told;

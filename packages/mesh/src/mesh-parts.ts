@@ -83,7 +83,7 @@ export class MeshParts {
     this.doorkeeper = new Doorkeeper(membership, this.networks);
     this.admissions = new Admissions(environment.clock, node => this.announce(node));
     this.links = new Links(this.admissions);
-    this.gossip = new Gossip(this.admissions);
+    this.gossip = new Gossip(this.admissions, environment.log);
     this.clones = new Clones(
       environment.clock,
       host => ownHosts().includes(host),

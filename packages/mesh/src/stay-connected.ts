@@ -5,6 +5,7 @@ import {describeError, isLoopbackAddress, timeLimit} from '@hearsay/core';
 import type {Environment, NodeId} from '@hearsay/core';
 import {formatHostPort, hostPortOf, ownHosts, parsePeer, tcpMultiaddr} from './addresses.ts';
 import type {NamedPeer} from './addresses.ts';
+import {Unanswered} from './unanswered.ts';
 
 /** The lower id dials at once; the other only when nothing came of that, for instance because of a firewall. */
 const secondDialerMs = 700;
@@ -44,6 +45,8 @@ export interface Dialer {
 
 /** Dials whoever is seen, heard of, named, or was lost. libp2p itself dials nobody and gives up on lost peers. */
 export class StayConnected implements AsyncDisposable {
+  /** Who announces itself here and does not answer. */
+  readonly unanswered: Unanswered;
   readonly #config: StayConnectedConfig;
   readonly #dialer: Dialer;
   readonly #environment: Environment;
@@ -59,6 +62,7 @@ export class StayConnected implements AsyncDisposable {
     this.#config = config;
     this.#dialer = dialer;
     this.#environment = environment;
+    this.unanswered = new Unanswered(environment.clock);
     const named = config.peers.flatMap(text => parsePeer(text, config.defaultPort) ?? []);
     this.#named = [...new Map(named.map(peer => [keyOf(peer), peer])).values()];
   }
@@ -75,10 +79,10 @@ export class StayConnected implements AsyncDisposable {
     return [...this.#namedAddresses.values()].some(addresses => addresses.includes(text));
   }
 
-  /** As `isNamed`, for whoever comes from there by another port. */
+  /** As `isNamed`, for whoever comes from there by another port. Of an inbound connection no zone is known. */
   isNamedHost(host: string): boolean {
-    const hosts = [...this.#namedAddresses.values()].flat().map(text => hostOf(text));
-    return hosts.includes(host);
+    const hosts = [...this.#namedAddresses.values()].flat().map(text => withoutZone(hostOf(text)));
+    return hosts.includes(withoutZone(host));
   }
 
   /** A member that everybody can reach: the way back into the mesh, so it is dialled for ever. */
@@ -109,7 +113,13 @@ export class StayConnected implements AsyncDisposable {
   sighted(node: NodeId, addresses: readonly Multiaddr[]): void {
     if (this.#dialling.has(node) || this.#dialling.size >= dialsMax || this.#isNeedless(node)) return;
     this.#dialling.add(node);
-    this.#spawn(this.#dialInTurn(node, addresses).finally(() => this.#dialling.delete(node)));
+    this.#spawn(this.#dialSighted(node, addresses).finally(() => this.#dialling.delete(node)));
+  }
+
+  async #dialSighted(node: NodeId, addresses: readonly Multiaddr[]): Promise<void> {
+    await this.#dialInTurn(node, addresses);
+    if (this.#isNeedless(node)) this.unanswered.answered(node);
+    else this.unanswered.failed(node, addresses);
   }
 
   /** An admitted peer went away, or a member told of one: try for a while, also if nobody sees it. */
@@ -210,6 +220,10 @@ function waitMs(failures: number): number {
 
 function hostOf(text: string): string {
   return text.replace(/:\d+$/u, '').replace(/^\[(.*)\]$/u, '$1');
+}
+
+function withoutZone(host: string): string {
+  return host.replace(/%.*$/u, '');
 }
 
 function keyOf(peer: NamedPeer): string {

@@ -16,3 +16,12 @@ test('many addresses together cannot hold more than the whole either', t => {
   const admitted = Array.from({length: 2 * strangersMax}, (_, index) => strangers.letIn(`k${index}`, `h${index}`));
   t.is(admitted.filter(Boolean).length, strangersMax);
 });
+
+test('all addresses of one public IPv6 network count as one, and those of a home do not', t => {
+  const strangers = new Strangers();
+  const admitted = (prefix: string): number =>
+    Array.from({length: 100}, (_, index) => strangers.letIn(`${prefix}${index}`, `${prefix}${index}`)).filter(Boolean)
+      .length;
+  t.is(admitted('2001:db8:1:2::'), strangersPerHostMax);
+  t.is(admitted('fd00:1:2:3::'), 100);
+});
