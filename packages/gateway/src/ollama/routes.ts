@@ -85,6 +85,7 @@ function management(service: RouteService, {find}: OllamaService): readonly Rout
     {
       method: 'POST',
       paths: ['/api/pull'],
+      needsAdmin: true,
       handle: async ({raw}, reply) => {
         const body = await bodyOf(raw, service);
         if (isProblem(body)) return body;
@@ -94,6 +95,7 @@ function management(service: RouteService, {find}: OllamaService): readonly Rout
     {
       method: 'POST',
       paths: ['/api/create'],
+      needsAdmin: true,
       handle: async ({raw}, reply) => {
         const body = await bodyOf(raw, service);
         if (isProblem(body)) return body;
@@ -106,6 +108,7 @@ function management(service: RouteService, {find}: OllamaService): readonly Rout
     {
       method: 'POST',
       paths: ['/api/copy'],
+      needsAdmin: true,
       handle: async ({raw}, reply) => {
         const body = await bodyOf(raw, service);
         const preset = isProblem(body) ? body : readCopy(body.body, find, clock.wallMs());
@@ -117,6 +120,7 @@ function management(service: RouteService, {find}: OllamaService): readonly Rout
     {
       method: 'DELETE',
       paths: ['/api/delete'],
+      needsAdmin: true,
       handle: async ({raw}, reply) => {
         const body = await bodyOf(raw, service);
         const preset = isProblem(body) ? body : readDeletion(body.body, find);
@@ -135,6 +139,7 @@ function management(service: RouteService, {find}: OllamaService): readonly Rout
     {
       method: 'POST',
       paths: ['/api/blobs/*'],
+      needsAdmin: true,
       handle: async ({raw}, reply) => (find(blobIn(raw)) ? sendNothing(reply.raw) : noUpload),
     },
     {
