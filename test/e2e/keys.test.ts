@@ -11,6 +11,15 @@ import {until} from '../support/until.ts';
 const variables = {HEARSAY_THREADS: '1'};
 const files = ['tiny-count-F16.gguf', 'tiny-other-Q4_0.gguf'];
 
+/** What Ollama clients may change for everybody. */
+const ollamaChanges = [
+  ['POST', '/api/pull'],
+  ['POST', '/api/create'],
+  ['POST', '/api/copy'],
+  ['DELETE', '/api/delete'],
+  ['POST', `/api/blobs/sha256:${'a'.repeat(64)}`],
+] as const;
+
 async function ask(url: string, key: string, body: object, headers: Readonly<Record<string, string>> = {}) {
   const response = await fetch(`${url}/v1/chat/completions`, {
     method: 'POST',
@@ -76,6 +85,13 @@ test.serial('S67, S69: a key opens what it was made for, and says which right is
   const admin = await fetch(`${one.url}/hearsay/v1/keys`, {headers: {authorization: `Bearer ${secret}`}});
   t.is(admin.status, 403);
   t.regex(await admin.text(), /needs: admin/u);
+  for (const [method, path] of ollamaChanges) {
+    const changed = await fetch(one.url + path, {method, headers: {authorization: `Bearer ${secret}`}, body: '{}'});
+    t.is(changed.status, 403, path);
+    t.deepEqual(await changed.json(), {error: 'this key lacks a right that this request needs: admin'}, path);
+  }
+  const list = await fetch(`${one.url}/api/tags`, {headers: {authorization: `Bearer ${secret}`}});
+  t.is(list.status, 200, 'looking is no change');
 
   t.is((await one.cli('key', 'revoke', 'notes')).code, 0);
   t.is((await ask(one.url, secret, {model: 'tiny-count-F16'})).status, 401);

@@ -30,7 +30,8 @@ test.serial('a response, whole and streamed', async t => {
     const ask = {model, input: 'count', max_output_tokens: 8};
     const whole = await client.responses.create({...ask, instructions: 'be brief', metadata: {a: 'b'}});
     t.is(whole.output_text, counted(8));
-    t.like(whole, {object: 'response', status: 'completed', model, instructions: 'be brief', metadata: {a: 'b'}});
+    t.like(whole, {object: 'response', status: 'incomplete', model, instructions: 'be brief', metadata: {a: 'b'}});
+    t.deepEqual(whole.incomplete_details, {reason: 'max_output_tokens'});
     t.is(whole.usage?.output_tokens, 8);
     t.is(whole.error, null);
 
@@ -42,7 +43,8 @@ test.serial('a response, whole and streamed', async t => {
     }
     t.is(text, counted(8));
     t.deepEqual(numbers, [...numbers.keys()], 'events are numbered one by one');
-    t.is((await client.responses.stream(ask).finalResponse()).output_text, counted(8));
+    const final = await client.responses.stream(ask).finalResponse();
+    t.like(final, {output_text: counted(8), status: 'incomplete'});
   }
 });
 
@@ -84,7 +86,8 @@ test.serial('a conversation goes on with reasoning and tools in its input', asyn
         {type: 'function_call_output', call_id: 'c', output: 'sunny'},
       ],
     });
-    t.is(answer.status, 'completed');
+    t.is(answer.status, 'incomplete');
+    t.is(answer.usage?.output_tokens, 2);
   }
 });
 

@@ -1,4 +1,4 @@
-import type {EngineReport, ModelReport, NodeReport, StatusReport} from '@hearsay/core';
+import type {EngineReport, ModelReport, NodeReport, RequestSummary, StatusReport} from '@hearsay/core';
 
 async function ask<T>(url: string, path: string): Promise<T> {
   const response = await fetch(`${url}/hearsay/v1/${path}`);
@@ -27,4 +27,10 @@ export async function aliveNames(url: string): Promise<readonly string[]> {
     .filter(({state}) => state === 'alive')
     .map(({name}) => name)
     .toSorted();
+}
+
+/** The newest requests in a journal, or those that have changed since. */
+export async function requests(url: string, after?: number): Promise<readonly RequestSummary[]> {
+  const since = after === undefined ? '' : `&after=${after}`;
+  return (await ask<{requests: RequestSummary[]}>(url, `requests?limit=1000${since}`)).requests;
 }

@@ -13,4 +13,6 @@ export interface Mishap {
   readonly how: 'dies' | 'stalls' | 'error event' | 'clean end' | 'gzip' | 'stale length' | 'waits';
   /** Of `waits`. */
   readonly ms?: number;
+  /** By which the engine counts how often it was asked. */
+  readonly id?: string;
 }

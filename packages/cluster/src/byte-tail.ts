@@ -5,12 +5,19 @@ const tailBytesMax = 4096;
 export class ByteTail {
   readonly #chunks: Uint8Array[] = [];
   #length = 0;
+  #hasDropped = false;
+
+  /** The end is all there was. */
+  get isAll(): boolean {
+    return !this.#hasDropped && this.#length <= tailBytesMax;
+  }
 
   add(chunk: Uint8Array): void {
     this.#chunks.push(chunk);
     this.#length += chunk.length;
     for (let first = this.#chunks[0]; first && this.#length - first.length >= tailBytesMax; first = this.#chunks[0]) {
       this.#chunks.shift();
+      this.#hasDropped = true;
       this.#length -= first.length;
     }
   }

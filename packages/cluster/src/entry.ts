@@ -18,6 +18,7 @@ import {
 import type {Answer, ClientRequest, Cluster, HeldModel, Plan, ModelReport, PlanResult, Policy} from '@hearsay/core';
 import type {HostedService, PlanInputs, PolicyWish, Ranked, RequestEvent, Workload} from '@hearsay/core';
 import type {Announcer} from './announcer.ts';
+import {brokenEnd} from './broken-end.ts';
 import {chooseNode} from './choose-node.ts';
 import type {ChooserConfig, ChooserDeps, Wanted as Choosing} from './choose-node.ts';
 import {dispatch} from './dispatch.ts';
@@ -176,7 +177,15 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
     const {node, attempt: attempts, digest, response, body} = started;
     body.onEnd = error => {
       inFlight -= 1;
-      note({kind: 'ended', ...outcomeOf(error, response.status), usage: readUsage(body.tail.text())});
+      const end = {text: body.tail.text(), isAll: body.tail.isAll};
+      // Whoever stops reading while its client is still there has seen what is wrong with it.
+      const isItsOwnEnd = error === undefined || (isCancelled(error) && !signal.aborted);
+      const broken = response.status === 200 ? brokenEnd(response.contentType, end, node.name) : undefined;
+      note({
+        kind: 'ended',
+        ...outcomeOf(isItsOwnEnd ? broken : error, response.status),
+        usage: readUsage(end.text),
+      });
     };
     const {status, contentType} = response;
     const isMissed = policy.placement.kind === 'prefer' && !node.preferred;
@@ -215,6 +224,10 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
       return {asked, model, digests, policy: formatPolicy(policy), policyFrom, promptBytes, ranked, hosted: services};
     },
   };
+}
+
+function isCancelled(error: unknown): boolean {
+  return error instanceof Fault && error.code === 'CANCELLED';
 }
 
 /** What planning needs to know. */

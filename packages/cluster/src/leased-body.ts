@@ -50,12 +50,12 @@ export class LeasedBody implements AsyncIterableIterator<Uint8Array> {
     }
   }
 
-  /** The message when the stream opens with an error event, which llama-server sends with status 200. */
+  /** The message when the answer opens with an error, or is one, which llama-server and others send with status 200. */
   firstEventError(): string | undefined {
     if (!this.#first || this.#first.length > peekBytesMax) return undefined;
     const text = new TextDecoder().decode(this.#first);
     // In the dialects that name their events the error stands bare.
-    const event = /^(?:event: error\ndata: |data: (?=\{\s*"error"))(\{.*)/u.exec(text)?.[1];
+    const event = /^(?:event: error\ndata: |(?:data: )?(?=\{\s*"error"))(\{.*)/u.exec(text)?.[1];
     return event === undefined ? undefined : (/"message"\s*:\s*"([^"]*)"/u.exec(event)?.[1] ?? 'the engine failed');
   }
 
@@ -92,9 +92,11 @@ export class LeasedBody implements AsyncIterableIterator<Uint8Array> {
         return result;
       }
     } catch (cause) {
-      await this.#end(cause);
-      if (this.#signal.aborted) throw new Fault('CANCELLED', 'the client went away', {cause});
-      throw new Fault('INTERRUPTED', `${this.#nodeName} broke off: ${describeError(cause)}`, {cause});
+      const fault = this.#signal.aborted
+        ? new Fault('CANCELLED', 'the client went away', {cause})
+        : new Fault('INTERRUPTED', `${this.#nodeName} broke off: ${describeError(cause)}`, {cause});
+      await this.#end(fault);
+      throw fault;
     }
     const record = this.#response?.record();
     if (record) this.onRecord(record);

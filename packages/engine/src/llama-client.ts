@@ -1,8 +1,8 @@
 import {Agent, request as startRequest} from 'node:http';
 import type {ClientRequest, IncomingMessage} from 'node:http';
 import {Agent as SecureAgent, request as startSecureRequest} from 'node:https';
-import {methodOf} from '@hearsay/core';
-import type {EngineCall, Endpoint, Fault, WorkResponse} from '@hearsay/core';
+import {Fault, methodOf} from '@hearsay/core';
+import type {EngineCall, Endpoint, WorkResponse} from '@hearsay/core';
 
 /** One request to a llama-server, under way. */
 export interface Call {
@@ -120,6 +120,11 @@ export class LlamaClient {
   async #respond(head: Promise<IncomingMessage>, signal: AbortSignal): Promise<WorkResponse> {
     try {
       const response = await head;
+      const {'content-encoding': encoding = 'identity'} = response.headers;
+      if (encoding !== 'identity') {
+        response.destroy();
+        throw new Fault('ENGINE_FAILED', `the engine compressed its answer (${encoding}), which nobody asked it to do`);
+      }
       return {
         status: response.statusCode ?? 0,
         contentType: response.headers['content-type'] ?? 'application/octet-stream',
@@ -128,6 +133,7 @@ export class LlamaClient {
       };
     } catch (cause) {
       signal.throwIfAborted();
+      if (cause instanceof Fault) throw cause;
       throw await this.#options.explain(cause);
     }
   }

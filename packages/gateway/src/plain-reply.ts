@@ -3,9 +3,10 @@ import {bodyBytesMax, Fault} from '@hearsay/core';
 import type {ErrorForm} from './error-form.ts';
 import {isObject} from './json.ts';
 import type {JsonObject} from './json.ts';
-import {sendProblem} from './problem.ts';
+import {isProblem, sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
 import type {Reply} from './reply.ts';
+import {problemFromEvent} from './upstream-problem.ts';
 
 /** Passes on an answer that comes in one piece. Nothing is sent before it is whole. */
 export class PlainReply implements Reply {
@@ -38,6 +39,7 @@ export class PlainReply implements Reply {
     if (this.#ended) return;
     const bytes = Buffer.concat(this.#chunks);
     const shown = this.#contentType.startsWith('application/json') ? this.#judge(bytes) : bytes;
+    if (isProblem(shown)) return this.fail(shown);
     this.#ended = true;
     this.#response.writeHead(200, {'content-type': this.#contentType, 'content-length': shown.length});
     this.#response.end(shown);
@@ -53,9 +55,11 @@ export class PlainReply implements Reply {
     this.#ended = true;
   }
 
-  /** The bytes as they came, unless they are to be rewritten. Some answers of llama-server are lists. */
-  #judge(bytes: Buffer): Buffer {
+  /** The bytes as they came, unless they are to be rewritten. Some answers are lists, and one may be an error (R21). */
+  #judge(bytes: Buffer): Buffer | Problem {
     const answer = parse(bytes.toString());
+    const problem = isObject(answer) ? problemFromEvent(answer) : undefined;
+    if (problem) return problem;
     if (!isObject(answer) && !Array.isArray(answer)) {
       throw new Fault('ENGINE_FAILED', 'the answer of the engine is not JSON');
     }

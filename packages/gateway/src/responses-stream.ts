@@ -27,7 +27,7 @@ export function responsesTranslator(asked: JsonObject, origin: Origin): EventTra
   let isWhole = false;
 
   function write(name: string, fields: JsonObject): string {
-    const numbered = {type: name, ...fields, sequence_number: sequence};
+    const numbered = {...fields, type: name, sequence_number: sequence};
     sequence += 1;
     return eventText(name, JSON.stringify(numbered));
   }
@@ -41,7 +41,10 @@ export function responsesTranslator(asked: JsonObject, origin: Origin): EventTra
 
   function pass(name: string, event: JsonObject): string {
     const {item, item_id: itemId, response} = event;
-    if (isObject(response)) return write(name, {...event, response: whole.fill(response)});
+    if (isObject(response)) {
+      const filled = whole.fill(response);
+      return write(filled['status'] === 'incomplete' ? 'response.incomplete' : name, {...event, response: filled});
+    }
     if (isObject(item)) return beforeItem(name, item) + write(name, {...event, ...place(item['id'])});
     if (itemId === undefined) return write(name, event);
     const opened = name === 'response.reasoning_text.delta' ? openReasoning(itemId) : '';
@@ -121,7 +124,16 @@ class ResponseFields {
 
   fill(response: JsonObject): JsonObject {
     this.#known = {...this.#known, ...response};
-    return this.#describe({...this.#known, usage: usageOf(this.#known['usage'])});
+    const {usage, output, status} = this.#known;
+    const cut = status === 'completed' && this.#isCut(usage) ? incomplete(output) : {};
+    return this.#describe({...this.#known, ...cut, usage: usageOf(usage)});
+  }
+
+  /** llama-server calls every end completed; whoever used up what was asked for was cut there. */
+  #isCut(usage: unknown): boolean {
+    const {max_output_tokens: most} = this.#asked;
+    const written = isObject(usage) ? usage['output_tokens'] : undefined;
+    return typeof most === 'number' && typeof written === 'number' && written >= most;
   }
 
   failed(error: JsonObject): JsonObject {
@@ -133,6 +145,17 @@ class ResponseFields {
     const echoed = Object.entries(asked).filter(([name, value]) => echoes.has(name) && value !== undefined);
     return {...usual, ...Object.fromEntries(echoed), ...fields, ...(typeof model === 'string' ? {model} : {})};
   }
+}
+
+/** The last item is the one that was cut. */
+function incomplete(output: unknown): JsonObject {
+  const items: readonly unknown[] = Array.isArray(output) ? output : [];
+  const last = items.at(-1);
+  return {
+    status: 'incomplete',
+    incomplete_details: {reason: 'max_output_tokens'},
+    output: isObject(last) ? [...items.slice(0, -1), {...last, status: 'incomplete'}] : items,
+  };
 }
 
 const usual: JsonObject = {

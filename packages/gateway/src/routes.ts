@@ -53,6 +53,8 @@ export interface Route {
   readonly method: Method;
   /** Every spelling; the first is the one that people are told. */
   readonly paths: readonly string[];
+  /** Changes what all clients have: an application needs a key that says so. All of the admin API is like that. */
+  readonly needsAdmin?: true;
   readonly handle: (request: FastifyRequest, reply: FastifyReply) => Answered;
 }
 
@@ -256,8 +258,9 @@ function ownerRoutes(service: RouteService): readonly Route[] {
 }
 
 /** The admin API is the owner's; an application needs a key that says so. */
-function isOutOfRights({paths}: Route, {raw}: FastifyRequest): Problem | undefined {
-  if (paths[0]?.startsWith('/hearsay/') !== true || mayAdminister(raw)) return undefined;
+function isOutOfRights({paths, needsAdmin = false}: Route, {raw}: FastifyRequest): Problem | undefined {
+  const isOpen = !needsAdmin && paths[0]?.startsWith('/hearsay/') !== true;
+  if (isOpen || mayAdminister(raw)) return undefined;
   const message = 'this key lacks a right that this request needs: admin';
   return {kind: 'problem', status: 403, type: 'permission_error', code: 'forbidden', message};
 }

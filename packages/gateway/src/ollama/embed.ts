@@ -8,6 +8,7 @@ import {badRequest, isProblem, sendJson, sendProblem} from '../problem.ts';
 import type {Problem} from '../problem.ts';
 import {clientRequest} from '../read-request.ts';
 import type {Reply} from '../reply.ts';
+import {problemFromEvent} from '../upstream-problem.ts';
 import {cannot, modelOf} from './known-model.ts';
 import type {KnownModel} from './known-model.ts';
 import {readJsonBody} from './run-operations.ts';
@@ -152,9 +153,11 @@ class EmbedReply implements Reply {
 
   end(): void {
     if (this.#ended) return;
-    this.#ended = true;
     const answer = parseObject(Buffer.concat(this.#chunks).toString());
     if (answer === undefined) throw new Fault('ENGINE_FAILED', 'the engine sent vectors that are not JSON');
+    const problem = problemFromEvent(answer);
+    if (problem) return this.fail(problem);
+    this.#ended = true;
     sendJson(this.#response, 200, translateVectors(answer, this.#wish));
   }
 

@@ -94,6 +94,7 @@ function management(service: RouteService, {find}: OllamaService): readonly Rout
     {
       method: 'POST',
       paths: ['/api/pull'],
+      needsAdmin: true,
       handle: async ({raw}, reply) => {
         const body = await bodyOf(raw, service);
         if (isProblem(body)) return body;
@@ -103,6 +104,7 @@ function management(service: RouteService, {find}: OllamaService): readonly Rout
     {
       method: 'POST',
       paths: ['/api/create'],
+      needsAdmin: true,
       handle: async ({raw}, reply) => {
         const body = await bodyOf(raw, service);
         if (isProblem(body)) return body;
@@ -115,6 +117,7 @@ function management(service: RouteService, {find}: OllamaService): readonly Rout
     {
       method: 'POST',
       paths: ['/api/copy'],
+      needsAdmin: true,
       handle: async ({raw}, reply) => {
         const body = await bodyOf(raw, service);
         const preset = isProblem(body) ? body : readCopy(body.body, find, clock.wallMs());
@@ -126,6 +129,7 @@ function management(service: RouteService, {find}: OllamaService): readonly Rout
     {
       method: 'DELETE',
       paths: ['/api/delete'],
+      needsAdmin: true,
       handle: async ({raw}, reply) => {
         const body = await bodyOf(raw, service);
         const preset = isProblem(body) ? body : readDeletion(body.body, find);
@@ -144,6 +148,7 @@ function management(service: RouteService, {find}: OllamaService): readonly Rout
     {
       method: 'POST',
       paths: ['/api/blobs/*'],
+      needsAdmin: true,
       handle: async ({raw}, reply) => (find(blobIn(raw)) ? sendNothing(reply.raw) : noUpload),
     },
     {

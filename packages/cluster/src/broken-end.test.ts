@@ -1,0 +1,36 @@
+import test from 'ava';
+import {brokenEnd} from './broken-end.ts';
+
+/** Those of a long answer begin in the middle of something. */
+const end = (text: string) => ({text, isAll: /^(?:event|data|[{[])/u.test(text)});
+
+const stream = 'text/event-stream; charset=utf-8';
+
+for (const [what, contentType, tail] of [
+  ['a chat', stream, 'data: {"choices":[]}\n\ndata: [DONE]\n\n'],
+  ['messages', stream, 'event: message_stop\ndata: {"type":"message_stop"}\n\n'],
+  ['a response', stream, 'event: response.completed\ndata: {"type":"response.completed","response":{}}\n\n'],
+  ['a completion', stream, 'data: {"index":0,"content":"","stop":true,"timings":{}}\n\n'],
+  ['an object', 'application/json', '{"data":[]}\n'],
+  ['a long response', stream, 'ng text"}]}}\n\n'],
+  ['a long object', 'application/json', '0.1,0.2]}]}'],
+  ['a text', 'text/plain', 'whatever'],
+] as const) {
+  test(`${what} that is whole is not broken`, t => t.is(brokenEnd(contentType, end(tail), 'a'), undefined));
+}
+
+for (const [what, contentType, tail] of [
+  ['a chat that stops', stream, 'data: {"choices":[{"delta":{"content":"data: [DONE]"}}]}\n\n'],
+  ['messages that stop', stream, 'event: content_block_stop\ndata: {"type":"content_block_stop"}\n\n'],
+  ['an error event', stream, 'data: {"choices":[]}\n\ndata: {"error":{"message":"no"}}\n\n'],
+  ['a named error event', stream, 'event: ping\ndata: {}\n\nevent: error\ndata: {"message":"no"}\n\n'],
+  ['half an object', 'application/json', '{"data":["a'],
+  [
+    'a response that stops',
+    stream,
+    'event: response.output_text.delta\ndata: {"type":"response.output_text.delta"}\n\n',
+  ],
+  ['half an object with another', 'application/json', '{"data":["a{"error":{}}'],
+] as const) {
+  test(`${what} is broken`, t => t.is(brokenEnd(contentType, end(tail), 'a')?.code, 'INTERRUPTED'));
+}

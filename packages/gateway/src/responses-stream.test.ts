@@ -1,0 +1,43 @@
+import test from 'ava';
+import {responsesAssembly, responsesTranslator} from './responses-stream.ts';
+
+const origin = {id: 'r1', atSeconds: 1};
+
+/** The last event of a response that wrote so many tokens. */
+function completed(tokens: number) {
+  const item = {type: 'message', id: 'm1', role: 'assistant', status: 'completed', content: []};
+  const usage = {input_tokens: 5, output_tokens: tokens, total_tokens: 5 + tokens};
+  const response = {id: 'x', object: 'response', status: 'completed', output: [item], usage};
+  return {name: 'response.completed', data: JSON.stringify({type: 'response.completed', response})};
+}
+
+function assembled(asked: object, tokens: number) {
+  const assembly = responsesAssembly({...asked}, origin);
+  assembly.take(completed(tokens));
+  return assembly.result();
+}
+
+test('a response that max_output_tokens cut is incomplete and says why', t => {
+  t.like(assembled({max_output_tokens: 3}, 3), {
+    status: 'incomplete',
+    incomplete_details: {reason: 'max_output_tokens'},
+    output: [{status: 'incomplete'}],
+  });
+});
+
+test('a response that ended by itself is completed', t => {
+  for (const asked of [{max_output_tokens: 4}, {max_output_tokens: null}, {}]) {
+    const whole = {status: 'completed', incomplete_details: null, output: [{status: 'completed'}]};
+    t.like(assembled(asked, 3), whole);
+  }
+});
+
+test('a stream that max_output_tokens cut ends with response.incomplete, and is whole', t => {
+  const translator = responsesTranslator({max_output_tokens: 3}, origin);
+  const text = translator.translate(completed(3));
+  t.regex(
+    String(text),
+    /^event: response\.incomplete\ndata: \{"type":"response\.incomplete".*"reason":"max_output_tokens"/u,
+  );
+  t.true(translator.isWhole());
+});

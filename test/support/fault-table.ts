@@ -1,0 +1,203 @@
+import {setMaxListeners} from 'node:events';
+import type {ExecutionContext} from 'ava';
+import test from 'ava';
+import type {RequestSummary} from '@hearsay/core';
+import {ask} from './ask.ts';
+import type {AskedAnswer} from './ask.ts';
+import type {Daemon} from './daemon.ts';
+import {bodyOf, faultCases, faultFiles, faultSlots, lies, stalls} from './fault-cases.ts';
+import type {FaultCase, FaultDialect, Place} from './fault-cases.ts';
+import {areHeard, judge, judgeJournal} from './fault-judge.ts';
+import {testCutLink} from './fault-link.ts';
+import {childrenWith} from './processes.ts';
+import {engines, requests, status} from './reports.ts';
+import {scriptedEngine} from './scripted-engine.ts';
+import {startTwoNodes} from './two-nodes.ts';
+import type {TwoNodes} from './two-nodes.ts';
+import {until} from './until.ts';
+
+/** Cases that run at the same time, where they need not all be stuck at once. */
+const atOnceMax = 64;
+
+/**
+ * Everything that may go wrong with an answer, at every moment, at every endpoint of a dialect, streamed and whole, on
+ * the node of the engine and from another one: the client gets a real status or the error of its dialect, and what it
+ * has heard already once; the engine is asked once, no slot stays taken, and the journal says how it ended.
+ */
+export function testFaults(dialect: FaultDialect): void {
+  const {name, endpoints} = dialect;
+  let nodes: TwoNodes | undefined;
+  const ends: (() => unknown)[] = [];
+  const both = (): TwoNodes => {
+    if (nodes === undefined) throw new Error('the nodes did not start');
+    return nodes;
+  };
+
+  test.serial.before('two nodes, one with a scripted engine', async t => {
+    t.timeout(120_000);
+    setMaxListeners(0);
+    const {engine, variables} = scriptedEngine;
+    const teardown = (end: () => unknown): void => void ends.push(end);
+    nodes = await startTwoNodes({teardown}, faultFiles, {engine, variables: {...variables, ...faultSlots}});
+    const fine = faultCases(endpoints, [{at: 'never', how: 'clean end'}], ['local', 'remote']);
+    for (const each of fine) {
+      const {status: code, text} = await askCase(nodes, each).answer;
+      t.is(code, 200, `${each.label}: ${text}`);
+      if (each.isStream) t.regex(text, each.endpoint.stream?.endMark ?? /never/u, each.label);
+    }
+  });
+
+  test.serial.after.always('they end', async () => {
+    for (const end of ends.toReversed()) await end();
+  });
+
+  test.serial(`C51, R18, R19, R21: an engine that lies or hangs up, ${name}`, async t => {
+    t.timeout(240_000);
+    const cases = faultCases(endpoints, lies, ['local', 'remote']);
+    const answers = await inTurns(cases, async each => askCase(both(), each).answer);
+    for (const [index, each] of cases.entries()) judge(t, dialect, each, answers[index]);
+    await judgeRest(t, both(), cases, answers);
+  });
+
+  test.serial(`R1, R9, C6, C7: clients that leave an engine that says nothing more, ${name}`, async t => {
+    t.timeout(240_000);
+    const before = await newestChange(both());
+    // Who counts tokens does not wait for an engine that says nothing.
+    const waiting = endpoints.filter(({estimates}) => estimates !== true);
+    const cases = faultCases(waiting, stalls, ['local', 'remote']);
+    const controller = new AbortController();
+    const asked = cases.map(each => askCase(both(), each, controller.signal));
+    const ended = Promise.allSettled(asked.map(async ({answer}) => answer));
+    await until('all are stuck', async () => (await areStuck(both(), cases, asked)) || undefined);
+    controller.abort();
+    for (const {status: how} of await ended) t.is(how, 'rejected');
+    await until('no slot is taken', async () => isQuiet(both()));
+    for (const place of ['local', 'remote'] as const) {
+      const here = await requests(daemonAt(both(), place).url, before[place]);
+      const outcomes = here.filter(isClients).map(({outcome}) => outcome);
+      t.deepEqual(new Set(outcomes), new Set(['cancelled']), place);
+      t.is(outcomes.length, cases.filter(each => each.place === place).length, place);
+    }
+    t.deepEqual(await timesAsked(both(), cases), new Set([1]));
+  });
+
+  test.serial(`S87, C51: an engine that is killed, ${name}`, async t => {
+    t.timeout(240_000);
+    const cases = faultCases(endpoints, stalls, ['local', 'remote']);
+    const asked = cases.map(each => askCase(both(), each));
+    await until('all are stuck', async () => (await areStuck(both(), cases, asked)) || undefined);
+    for (const pid of childrenWith('scripted-engine', [both().holder.pid])) process.kill(pid, 'SIGKILL');
+    const answers = await Promise.all(asked.map(async ({answer}) => answer));
+    for (const [index, each] of cases.entries()) judge(t, dialect, each, answers[index]);
+    await judgeRest(t, both(), cases, answers);
+  });
+
+  testCutLink(dialect);
+
+  // The last one, because nothing of the node is left.
+  test.serial(`S83, S84, S87: a node that is killed, ${name}`, async t => {
+    t.timeout(240_000);
+    const cases = faultCases(endpoints, stalls, ['remote']);
+    const {holder, entry} = both();
+    const fine = faultCases(endpoints, [{at: 'never', how: 'clean end'}], ['remote']);
+    for (const each of fine) await askCase(both(), each).answer; // so that every model is loaded
+    const asked = cases.map(each => askCase(both(), each));
+    await until('all are stuck', async () => (await areStuck(both(), cases, asked)) || undefined);
+    holder.kill('SIGKILL');
+    const answers = await Promise.all(asked.map(async ({answer}) => answer));
+    for (const [index, each] of cases.entries()) judge(t, dialect, each, answers[index]);
+    judgeJournal(t, await requests(entry.url), cases, answers);
+    await until('nothing is in flight', async () => (await status(entry.url)).inFlight === 0);
+    await until('no engine is left', () => childrenWith('scripted-engine', [holder.pid]).length === 0);
+  });
+}
+
+function daemonAt({holder, entry}: TwoNodes, place: Place): Daemon {
+  return place === 'local' ? holder : entry;
+}
+
+function askCase(nodes: TwoNodes, each: FaultCase, signal?: AbortSignal): ReturnType<typeof ask> {
+  return ask(daemonAt(nodes, each.place).url + each.endpoint.path, bodyOf(each), signal);
+}
+
+/** The answers, in the order of the cases; only so many are asked for at the same time. */
+async function inTurns<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<readonly R[]> {
+  const results: R[] = [];
+  const rest = items.entries();
+  const worker = async (): Promise<void> => {
+    for (const [index, item] of rest) results[index] = await work(item);
+  };
+  await Promise.all(Array.from({length: atOnceMax}, worker));
+  return results;
+}
+
+/** No slot stays taken, nothing was asked for twice, and the journal has it. */
+async function judgeRest(
+  t: ExecutionContext,
+  nodes: TwoNodes,
+  cases: readonly FaultCase[],
+  answers: readonly AskedAnswer[],
+): Promise<void> {
+  await until('no slot is taken', async () => isQuiet(nodes));
+  // A connection that breaks before there is an answer may have been stale, so that asking again is right.
+  const mayBeStale = ({mishap: {at, how}}: FaultCase): boolean => at === 'before headers' && how === 'dies';
+  const clear = cases.filter(each => !mayBeStale(each));
+  for (const times of await timesAsked(nodes, clear)) t.is(times, 1, `an engine was asked ${times} times`);
+  for (const place of ['local', 'remote'] as const) {
+    const here = [...cases.entries()].filter(([, each]) => each.place === place);
+    judgeJournal(
+      t,
+      await requests(daemonAt(nodes, place).url),
+      here.map(([, each]) => each),
+      here.flatMap(([index]) => answers[index] ?? []),
+    );
+  }
+}
+
+/** Whether every request has come as far as its engine lets it, and its client knows. */
+async function areStuck(
+  nodes: TwoNodes,
+  cases: readonly FaultCase[],
+  asked: readonly ReturnType<typeof ask>[],
+): Promise<boolean> {
+  return areHeard(cases, asked) && (await countAsked(nodes, cases)).size === cases.length;
+}
+
+/** The different numbers of times: one, for each case that the engines remember. */
+async function timesAsked(nodes: TwoNodes, cases: readonly FaultCase[]): Promise<ReadonlySet<number>> {
+  return new Set((await countAsked(nodes, cases)).values());
+}
+
+/** How often the engines that run now were asked for each case, as they say themselves. */
+async function countAsked({holder}: TwoNodes, cases: readonly FaultCase[]): Promise<ReadonlyMap<string, number>> {
+  const ids = new Set(cases.map(({mishap}) => mishap.id));
+  const times = new Map<string, number>();
+  for (const {name} of await engines(holder.url)) {
+    const response = await fetch(`${holder.url}/lora-adapters?model=${name}`);
+    const counts: {id: string; times: number}[] = await response.json();
+    for (const {id, times: count} of counts) if (ids.has(id)) times.set(id, count);
+  }
+  return times;
+}
+
+/** Nobody holds a slot, waits for one, or is still being answered. */
+async function isQuiet({holder, entry}: TwoNodes): Promise<boolean> {
+  const loads = await Promise.all(
+    [holder, entry].map(async ({url}) => [await status(url), await engines(url)] as const),
+  );
+  return loads.every(
+    ([{inFlight}, all]) =>
+      inFlight === 0 && all.filter(({node}) => node === 'local').every(({busy, queued}) => busy + queued === 0),
+  );
+}
+
+/** A client's, and none of the looks at an engine. */
+function isClients({role, endpoint}: RequestSummary): boolean {
+  return role === 'entry' && endpoint !== '/lora-adapters';
+}
+
+async function newestChange(nodes: TwoNodes): Promise<Readonly<Record<Place, number>>> {
+  const newest = async ({url}: Daemon): Promise<number> =>
+    Math.max(0, ...(await requests(url)).map(({change}) => change));
+  return {local: await newest(nodes.holder), remote: await newest(nodes.entry)};
+}
