@@ -159,8 +159,8 @@ netTest('R60: where firewalls close the ports of both hosts, the doctor names th
   const {lan, start} = await trial(t, 2);
   for (const host of [0, 1]) lan.closePort(host, 4328);
   const [h0] = await Promise.all([start(0), start(1)]);
-  const named = new RegExp(String.raw`warning +firewall +.*${lan.address(1)}:4328`, 'u');
-  const doctor = async (): Promise<boolean> => named.test((await h0.cli('doctor')).stdout);
+  const warning = new RegExp(String.raw`warning +firewall +.*${lan.address(1)}:4328`, 'u');
+  const doctor = async (): Promise<boolean> => warning.test((await h0.cli('doctor')).stdout);
   await until('it is named', doctor, meetMsMax);
   t.is(await alive(h0), 'h0');
 });

@@ -41,7 +41,7 @@ export function switchedLan(t: Pick<ExecutionContext, 'teardown'>, hosts: number
   lans += 1;
   const bridge = `${tag}sw`;
   const name = (index: number): string => `${tag}h${index}`;
-  const port = (index: number): string => `p${index}`;
+  const plug = (index: number): string => `p${index}`;
   t.teardown(() => {
     for (const namespace of [bridge, ...Array.from({length: hosts}, (_, index) => name(index))]) {
       removeNamespace(namespace);
@@ -51,7 +51,7 @@ export function switchedLan(t: Pick<ExecutionContext, 'teardown'>, hosts: number
   run('-n', bridge, 'link', 'add', 'br0', 'type', 'bridge', 'mcast_snooping', '0');
   run('-n', bridge, 'link', 'set', 'br0', 'up');
   for (let index = 0; index < hosts; index += 1) {
-    plugIn(bridge, name(index), {device: 'eth0', port: port(index), address: `${subnet}.${index + 1}/24`});
+    plugIn(bridge, name(index), {device: 'eth0', port: plug(index), address: `${subnet}.${index + 1}/24`});
   }
   const address = (index: number): string => `${subnet}.${index + 1}`;
   return {
@@ -81,7 +81,7 @@ export function switchedLan(t: Pick<ExecutionContext, 'teardown'>, hosts: number
       nft(name(index), `table ip lost { ${which === 'received' ? '' : out} ${which === 'sent' ? '' : into} }`);
       return () => nft(name(index), 'delete table ip lost');
     },
-    cable: (index, state) => run('-n', bridge, 'link', 'set', port(index), state),
+    cable: (index, state) => run('-n', bridge, 'link', 'set', plug(index), state),
   };
 }
 

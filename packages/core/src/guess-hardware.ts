@@ -70,7 +70,9 @@ export function guessHardware({devices, processor}: MachineFacts): HardwareFacts
   const speeds = devices.map(({description}) => speedOf(description));
   const [first = processorSpeed(processor), ...others] = speeds;
   const [gigabytes, teraflops] = others.reduce(([a, b], [c, d]): Speed => [Math.min(a, c), Math.min(b, d)], first);
-  const isApple = [processor.model, ...devices.map(({description}) => description)].some(text => text.includes('Apple'));
+  const isApple = [processor.model, ...devices.map(({description}) => description)].some(text =>
+    text.includes('Apple'),
+  );
   return {
     memoryBytesPerSecond: gigabytes * 1e9,
     operationsPerSecond: teraflops * 1e12,

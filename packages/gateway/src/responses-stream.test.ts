@@ -36,7 +36,7 @@ test('a stream that max_output_tokens cut ends with response.incomplete, and is 
   const translator = responsesTranslator({max_output_tokens: 3}, origin);
   const text = translator.translate(completed(3));
   t.regex(
-    String(text),
+    typeof text === 'string' ? text : '',
     /^event: response\.incomplete\ndata: \{"type":"response\.incomplete".*"reason":"max_output_tokens"/u,
   );
   t.true(translator.isWhole());

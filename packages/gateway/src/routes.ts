@@ -258,8 +258,8 @@ function ownerRoutes(service: RouteService): readonly Route[] {
 }
 
 /** The admin API is the owner's; an application needs a key that says so. */
-function isOutOfRights({paths, needsAdmin = false}: Route, {raw}: FastifyRequest): Problem | undefined {
-  const isOpen = !needsAdmin && paths[0]?.startsWith('/hearsay/') !== true;
+function isOutOfRights({paths, needsAdmin}: Route, {raw}: FastifyRequest): Problem | undefined {
+  const isOpen = needsAdmin !== true && paths[0]?.startsWith('/hearsay/') !== true;
   if (isOpen || mayAdminister(raw)) return undefined;
   const message = 'this key lacks a right that this request needs: admin';
   return {kind: 'problem', status: 403, type: 'permission_error', code: 'forbidden', message};

@@ -103,7 +103,7 @@ export class MembersTalk {
       const reason = 'this node was revoked, which is final; delete its key (node.key) to come back as a new node';
       return {kind: 'no', reason};
     }
-    const invite = await membership.takeInvite(secret, from);
+    const invite = await membership.invites.take(secret, from);
     if (invite === undefined || membership.mesh === undefined) {
       return {kind: 'no', reason: 'the invite was used already, has expired, or was revoked; ask for another one'};
     }

@@ -1,20 +1,12 @@
-import {createHash} from 'node:crypto';
 import type {Ed25519PrivateKey} from '@libp2p/interface';
-import {
-  addRevocation,
-  decodeStatement,
-  encodeStatement,
-  Fault,
-  hexFrom,
-  isRevocation,
-  judgeStanding,
-} from '@hearsay/core';
+import {addRevocation, decodeStatement, encodeStatement, Fault, isRevocation, judgeStanding} from '@hearsay/core';
 import {revocationsMax, shouldRenew} from '@hearsay/core';
 import type {ChainedStatement, Environment, NodeId, Role, SignedStatement, Standing, Statement} from '@hearsay/core';
 import {check, checkAll} from './check-statements.ts';
 import {signStatement} from './identity.ts';
-import {contactsMax, invitesMax, loadMeshState, membersMax, saveMeshState} from './mesh-state.ts';
-import type {MeshState, OpenInvite} from './mesh-state.ts';
+import {Invites} from './invites.ts';
+import {contactsMax, loadMeshState, membersMax, saveMeshState} from './mesh-state.ts';
+import type {MeshState} from './mesh-state.ts';
 
 /** A machine may be off for a summer; after that it needs a new invite. */
 export const passLifeMsDefault: number = 90 * 24 * 60 * 60_000;
@@ -33,6 +25,7 @@ export interface MembershipConfig {
 
 /** What this node belongs to and whom it believes; the one owner of the file that says so. */
 export class Membership {
+  readonly invites: Invites;
   readonly #config: MembershipConfig;
   readonly #environment: Environment;
   readonly #chains = new Map<NodeId, readonly SignedStatement[]>();
@@ -44,6 +37,7 @@ export class Membership {
     this.#config = config;
     this.#environment = environment;
     this.#state = state;
+    this.invites = new Invites(this, environment);
   }
 
   static async load(config: MembershipConfig, environment: Environment): Promise<Membership> {
@@ -261,42 +255,6 @@ export class Membership {
     return {statement: this.#sign({kind: 'revocation', mesh, node, name}), chain: this.chain};
   }
 
-  async openInvite(role: Role, lifeMs: number): Promise<{invite: OpenInvite; secret: Uint8Array}> {
-    const {clock, random} = this.#environment;
-    const secret = random.bytes(16);
-    const expiresAtMs = clock.wallMs() + lifeMs;
-    const invite = {id: hexFrom(random.bytes(3)), secretHash: hashOf(secret), role, expiresAtMs};
-    const open = this.#currentInvites();
-    if (open.length >= invitesMax) {
-      throw new Fault('BAD_REQUEST', `${open.length} invites are open; revoke some: hearsay members`);
-    }
-    await this.update(() => ({invites: [...open, invite]}));
-    return {invite, secret};
-  }
-
-  openInvites(): readonly OpenInvite[] {
-    return this.#currentInvites().filter(({usedBy}) => usedBy === undefined);
-  }
-
-  #currentInvites(): readonly OpenInvite[] {
-    const wallMs = this.#environment.clock.wallMs();
-    return this.#state.invites.filter(({expiresAtMs}) => wallMs < expiresAtMs);
-  }
-
-  /** Takes the invite that the secret opens: for one node only, also when two come at the same moment. */
-  async takeInvite(secret: Uint8Array, node: NodeId): Promise<OpenInvite | undefined> {
-    const hash = hashOf(secret);
-    const current = this.#currentInvites();
-    const invite = current.find(({secretHash}) => secretHash === hash);
-    if (invite === undefined || (invite.usedBy !== undefined && invite.usedBy !== node)) return undefined;
-    await this.update(() => ({invites: current.map(each => (each === invite ? {...invite, usedBy: node} : each))}));
-    return invite;
-  }
-
-  async dropInvite(id: string): Promise<void> {
-    await this.update(({invites}) => ({invites: invites.filter(invite => invite.id !== id)}));
-  }
-
   /** Where a member that others may reach was met. */
   async contact(node: NodeId, addresses: readonly string[]): Promise<void> {
     const known = this.#state.contacts.find(contact => contact.node === node);
@@ -310,8 +268,4 @@ export class Membership {
   revoked(): ReadonlyMap<NodeId, string> {
     return this.#revoked;
   }
-}
-
-function hashOf(secret: Uint8Array): string {
-  return createHash('sha256').update(secret).digest('hex');
 }

@@ -108,7 +108,7 @@ export function meshAdmin(deps: AdminDeps): MeshAdmin {
     const wallMs = environment.clock.wallMs();
     const isConnected = (node: NodeId): boolean => links.isConnected(node);
     const members = memberReports(membership, {self: parts.self, nodeName: deps.nodeName, isConnected, wallMs});
-    const invites = membership.openInvites().map((invite): InviteReport => ({
+    const invites = membership.invites.open().map((invite): InviteReport => ({
       id: invite.id,
       role: invite.role,
       expiresSeconds: Math.round((invite.expiresAtMs - wallMs) / 1000),
@@ -152,7 +152,7 @@ export function meshAdmin(deps: AdminDeps): MeshAdmin {
     join,
     async invite({role, lifeMs}) {
       membership.mustBeKeeper('invite');
-      const {invite, secret} = await membership.openInvite(role, lifeMs);
+      const {invite, secret} = await membership.invites.make(role, lifeMs);
       const code = formatInvite({inviter: parts.self, addresses: inviteAddresses(), secret});
       return {id: invite.id, role, expiresSeconds: Math.round(lifeMs / 1000), code};
     },
@@ -171,8 +171,8 @@ export function meshAdmin(deps: AdminDeps): MeshAdmin {
     },
     async revoke(which) {
       membership.mustBeKeeper('revoke');
-      if (membership.openInvites().some(({id}) => id === which)) {
-        await membership.dropInvite(which);
+      if (membership.invites.open().some(({id}) => id === which)) {
+        await membership.invites.drop(which);
         return `invite ${which}`;
       }
       const {node, name} = membership.find(which);
