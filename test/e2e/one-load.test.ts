@@ -7,45 +7,59 @@ import {aliveNames, models} from '../support/reports.ts';
 import {roomyModels, roomyVariables} from '../support/roomy-models.ts';
 import {until} from '../support/until.ts';
 
-test.serial('R91: twenty first requests through three nodes that all store the model load it exactly once', async t => {
-  const mesh = `test-${randomUUID().slice(0, 8)}`;
-  const names = ['a', 'b', 'c', 'd'];
-  const folder = await roomyModels(t, ...names);
-  // Fewer slots than requests: those that wait are no reason for a second copy while the first one loads.
-  const variables = {...roomyVariables, HEARSAY_SLOTS: '4', HEARSAY_CONTEXT: '256'};
-  const daemons = await Promise.all(
-    [0, 1, 2].map(async index => startDaemon(t, {name: `n${index}`, mesh, models: [folder], variables})),
-  );
-  for (const {url} of daemons) {
-    await until('everybody knows everybody', async () => (await aliveNames(url)).length === 3);
-    await until('all models are proven, and everybody knows who has them', async () => {
-      const found = await models(url);
-      return (
-        found.length === names.length && found.every(({nodes, hashed}) => nodes.length === 3 && hashed === undefined)
-      );
-    });
-  }
-  const pids = daemons.map(({pid}) => pid);
-  const loads = (model: string): number =>
-    daemons
-      .flatMap(daemon => daemon.stderr().split('\n'))
-      .filter(line => line.includes('an engine is ready') && line.includes(`"model":"${model}"`)).length;
+/**
+ * Where slots are fewer than requests, a machine that is slow enough makes a second copy worth its load afterwards:
+ * then only `off` is a promise.
+ */
+const cases = [
+  {slots: '20', spread: 'auto'},
+  {slots: '4', spread: 'off'},
+] as const;
 
-  for (const model of names) {
-    const asked = Array.from({length: 20}, async (_, index) =>
-      chatText(daemons[index % 3]?.url ?? '', {model, max_tokens: 5}),
-    );
-    const answers = await Promise.all(asked);
-    t.deepEqual(
-      answers.map(({status, text}) => `${status}${text}`),
-      answers.map(() => `200${counted(5)}`),
-      model,
-    );
-    t.is(childrenWith(`--alias ${model} `, pids).length, 1, model);
-    t.is(loads(model), 1, model);
-    t.is(new Set(answers.map(({headers}) => headers.get('x-hearsay-node'))).size, 1, model);
-  }
-});
+for (const {slots, spread} of cases) {
+  test.serial(
+    `R91: twenty first requests through three nodes load the model once: ${slots} slots, spread ${spread}`,
+    async t => {
+      const mesh = `test-${randomUUID().slice(0, 8)}`;
+      const names = ['a', 'b', 'c'];
+      const folder = await roomyModels(t, ...names);
+      const variables = {...roomyVariables, HEARSAY_SLOTS: slots, HEARSAY_SPREAD: spread, HEARSAY_CONTEXT: '256'};
+      const daemons = await Promise.all(
+        [0, 1, 2].map(async index => startDaemon(t, {name: `n${index}`, mesh, models: [folder], variables})),
+      );
+      for (const {url} of daemons) {
+        await until('everybody knows everybody', async () => (await aliveNames(url)).length === 3);
+        await until('all models are proven, and everybody knows who has them', async () => {
+          const found = await models(url);
+          return (
+            found.length === names.length &&
+            found.every(({nodes, hashed}) => nodes.length === 3 && hashed === undefined)
+          );
+        });
+      }
+      const pids = daemons.map(({pid}) => pid);
+      const loads = (model: string): number =>
+        daemons
+          .flatMap(daemon => daemon.stderr().split('\n'))
+          .filter(line => line.includes('an engine is ready') && line.includes(`"model":"${model}"`)).length;
+
+      for (const model of names) {
+        const asked = Array.from({length: 20}, async (_, index) =>
+          chatText(daemons[index % 3]?.url ?? '', {model, max_tokens: 5}),
+        );
+        const answers = await Promise.all(asked);
+        t.deepEqual(
+          answers.map(({status, text}) => `${status}${text}`),
+          answers.map(() => `200${counted(5)}`),
+          model,
+        );
+        t.is(childrenWith(`--alias ${model} `, pids).length, 1, model);
+        t.is(loads(model), 1, model);
+        t.is(new Set(answers.map(({headers}) => headers.get('x-hearsay-node'))).size, 1, model);
+      }
+    },
+  );
+}
 
 test.serial('R91: a pinned request loads where it is pinned to, also when another node has the model', async t => {
   const mesh = `test-${randomUUID().slice(0, 8)}`;

@@ -28,6 +28,7 @@ import type {ServePeer} from './serve-peer.ts';
 import {startExperience} from './start-experience.ts';
 import {startPreload} from './start-preload.ts';
 import {startSketching} from './start-sketching.ts';
+import {unloadRemoved} from './unload-removed.ts';
 import {startViewKeeper} from './view-keeper.ts';
 
 export interface ClusterConfig extends EntryConfig {
@@ -123,6 +124,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     return controlMesh(command, digests, {...deps, rank: entry.rank}, signal);
   }
   const preload = startPreload(config.preload ?? [], deps);
+  const removal = unloadRemoved(deps);
 
   return {
     dispatch: entry.dispatch,
@@ -145,6 +147,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     operator: operator.state,
     operate: operator.change,
     async [Symbol.asyncDispose]() {
+      removal[Symbol.dispose]();
       preload[Symbol.dispose]();
       watch[Symbol.dispose]();
       await announcer[Symbol.asyncDispose]();

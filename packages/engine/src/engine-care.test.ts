@@ -206,3 +206,20 @@ test('while an engine loads it tells how long that will take, by its last load, 
   await until('ready', () => snapshotOf(host, model)?.state === 'ready');
   t.is(snapshotOf(host, model)?.loading, undefined);
 });
+
+test('what an engine waits for memory is no part of its load, and no reason to give it up', async t => {
+  const policy = {startTimeoutMs: 4_000, drainTimeoutMs: 100, maxAttempts: 1};
+  const host = await trialHost(t, {memoryBytes: 30e6, policy});
+  const [first, second] = [await tinyModel('tiny-deep-F16'), await tinyModel('tiny-count-F16')];
+  const reservation = take(host, first);
+  const reading = Array.fromAsync((await chat(reservation, {endless: true})).body);
+  const sinceMs = performance.now();
+  const waiting = take(host, second, true);
+  const answer = chat(waiting, {tokens: 3});
+  await until('more than the time for a start', () => performance.now() - sinceMs > 1.5 * policy.startTimeoutMs);
+  t.is(snapshotOf(host, second)?.state, 'starting', snapshotOf(host, second)?.failure);
+  await Promise.all([host.stop(first.key), t.throwsAsync(reading)]);
+  t.is(await spoken(await answer), ' 1 2 3');
+  await Promise.all([reservation[Symbol.asyncDispose](), waiting[Symbol.asyncDispose]()]);
+  t.true((snapshotOf(host, second)?.loadMs ?? Infinity) < policy.startTimeoutMs);
+});

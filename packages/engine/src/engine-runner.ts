@@ -1,6 +1,6 @@
 import {stepEngine} from '@hearsay/core';
 import type {EngineEffect, EngineEvent, EngineSize, EngineSnapshot} from '@hearsay/core';
-import type {EngineState, Environment, LoadWish, LogPage, Refusal} from '@hearsay/core';
+import type {EngineState, Environment, LoadWish, Refusal} from '@hearsay/core';
 import type {ReserveOptions, StoredModel} from '@hearsay/core';
 import {abortable} from './abortable.ts';
 import {busyFor} from './busy-for.ts';
@@ -8,11 +8,11 @@ import {Deadline} from './deadline.ts';
 import {slotContext} from './engine-arguments.ts';
 import type {EngineSettings} from './engine-arguments.ts';
 import {EngineLog} from './engine-log.ts';
-import {expectedWaitMs, remainingLoadMs} from './expected-wait.ts';
 import {IdleWatch} from './idle-watch.ts';
 import {failureOf, judgeBroken} from './judge-exit.ts';
 import type {EngineExit} from './judge-exit.ts';
 import {hasSameFiles} from './has-same-files.ts';
+import {LoadWatch} from './load-watch.ts';
 import {logChange} from './log-change.ts';
 import {engineFailed, engineRefused, LlamaServer} from './llama-server.ts';
 import {Reservations} from './reservations.ts';
@@ -33,9 +33,10 @@ export class EngineRunner implements SlotOwner {
   readonly #slots: Slots;
   readonly #reservations = new Reservations();
   readonly #send = serial((event: EngineEvent) => this.#step(event));
-  readonly #log = new EngineLog();
+  readonly log: EngineLog = new EngineLog();
   readonly #idle: IdleWatch;
   readonly #deadline: Deadline;
+  readonly #load: LoadWatch;
   #isClosed = false;
   #model: StoredModel;
   #context: number;
@@ -46,7 +47,6 @@ export class EngineRunner implements SlotOwner {
   #watch: ServerWatch | undefined;
   #lastExit: EngineExit | undefined;
   #settled = Promise.withResolvers<void>();
-  #startedMs = 0;
   #readySinceWallMs: number | undefined;
   #settings: EngineSettings;
   /** Somebody asked for the engine itself, not for an answer of it. */
@@ -58,6 +58,7 @@ export class EngineRunner implements SlotOwner {
     this.#settings = options.settings;
     this.#environment = environment;
     this.#context = slotContext(model, options.settings);
+    this.#load = new LoadWatch(options.loadTimes, environment.clock);
     this.#deadline = new Deadline(environment.clock, () => this.#deadlinePassed());
     this.#slots = new Slots(options.settings.slots, environment.clock);
     this.#idle = new IdleWatch(options.keepAlive, environment.clock, () => this.#send({kind: 'unwanted'}));
@@ -127,10 +128,6 @@ export class EngineRunner implements SlotOwner {
     return undefined;
   }
 
-  logs(after: number): LogPage {
-    return this.#log.page(after);
-  }
-
   /** Running requests may end within the drain limit; those that have not begun fail, so as not to start it again. */
   async stop(): Promise<void> {
     this.#isLoadWanted = false;
@@ -165,12 +162,12 @@ export class EngineRunner implements SlotOwner {
       queued: this.#slots.queued,
       waitMs: this.#waitMs(),
       context: this.#context,
-      loadMs: this.#options.loadTimes.expectedMs(this.#model),
+      loadMs: this.#load.expectedMs(this.#model),
       readySinceWallMs: isReady ? this.#readySinceWallMs : undefined,
       unloadInMs: isReady ? this.#idle.unloadInMs() : undefined,
       failure: failureOf(this.#state, this.#lastExit, this.#deadline.leftMs),
       processId: this.#server?.processId,
-      loading: isStarting ? {share: this.#server?.loadedShare, remainingMs: this.#remainingMs()} : undefined,
+      loading: isStarting ? this.#load.progress(this.#model, this.#server?.loadedShare) : undefined,
     };
   }
 
@@ -198,7 +195,7 @@ export class EngineRunner implements SlotOwner {
     if (state.kind !== before.kind) {
       this.#deadline[Symbol.dispose]();
       logChange(this.#environment.log, this.#model, before, state);
-      this.#log.add(`hearsay: ${state.kind}${'reason' in state ? `: ${state.reason}` : ''}`);
+      this.log.add(`hearsay: ${state.kind}${'reason' in state ? `: ${state.reason}` : ''}`);
       this.#watchIdle();
     }
     for (const effect of effects) this.#perform(effect);
@@ -223,12 +220,18 @@ export class EngineRunner implements SlotOwner {
   }
 
   #spawn(): void {
-    const launch = {...this.#options.launch, log: (line: string) => this.#log.add(line)};
+    const launch = {...this.#options.launch, log: (line: string) => this.log.add(line), begins: () => this.#begin()};
     const server = new LlamaServer(this.#model, this.#settings, launch, this.#environment);
     this.#server = server;
     this.#spawned = this.#model;
-    this.#startedMs = this.#environment.clock.monotonicMs();
+    this.#load.begin();
     void this.#awaitExit(server);
+  }
+
+  /** It has its memory: only from here on it can be too slow. */
+  #begin(): void {
+    this.#load.begin();
+    if (this.#state.kind === 'starting') this.#deadline.set(this.#options.policy.startTimeoutMs);
   }
 
   async #awaitExit(server: LlamaServer): Promise<void> {
@@ -251,7 +254,9 @@ export class EngineRunner implements SlotOwner {
 
   /** A start that nobody waits for any more is not made. */
   #deadlinePassed(): void {
-    const isNeedless = this.#state.kind === 'backing off' && !this.#isWanted();
+    const isInLine = this.#state.kind === 'starting' && this.#server?.processId === undefined;
+    if (isInLine && this.#isWanted()) return this.#begin();
+    const isNeedless = (this.#state.kind === 'backing off' || isInLine) && !this.#isWanted();
     this.#send({kind: isNeedless ? 'unwanted' : 'deadline'});
   }
 
@@ -266,7 +271,7 @@ export class EngineRunner implements SlotOwner {
     }
     if (this.#state.kind === 'ready') {
       this.#isLoadWanted = false;
-      this.#options.loadTimes.note(this.#model, this.#environment.clock.monotonicMs() - this.#startedMs);
+      this.#load.end(this.#model);
       this.#readySinceWallMs = this.#environment.clock.wallMs();
       for (let inUse = this.#slots.inUse; inUse > 0; inUse -= 1) this.#send({kind: 'acquired'});
       this.#serveQueue();
@@ -289,12 +294,7 @@ export class EngineRunner implements SlotOwner {
   }
 
   #waitMs(): number {
-    const loadMs = this.#options.loadTimes.expectedMs(this.#model);
-    return expectedWaitMs(this.#state.kind, {remainingMs: this.#remainingMs(), loadMs, slotsMs: this.#slots.waitMs()});
-  }
-
-  #remainingMs(): number {
-    const elapsedMs = this.#environment.clock.monotonicMs() - this.#startedMs;
-    return remainingLoadMs(elapsedMs, this.#options.loadTimes.expectedMs(this.#model), this.#server?.loadedShare);
+    const now = {share: this.#server?.loadedShare, slotsMs: this.#slots.waitMs()};
+    return this.#load.waitMs(this.#state.kind, this.#model, now);
   }
 }

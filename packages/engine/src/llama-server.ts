@@ -24,6 +24,8 @@ export interface LaunchSettings {
   readonly log?: (line: string) => void;
   /** Waits until there is memory for it, and tells how large it may be. */
   readonly prepare?: (model: StoredModel) => Promise<EngineSettings>;
+  /** Told when that is over. */
+  readonly begins?: () => void;
 }
 
 /** Ports tried for one start; each can only be lost to a process that binds it within milliseconds. */
@@ -131,6 +133,7 @@ export class LlamaServer {
     try {
       const allowed = (await this.#launch.prepare?.(model)) ?? settings;
       this.#ownArguments = allowed.extraArguments;
+      this.#launch.begins?.();
       const exit = await this.#liveOnSomePort(model, allowed);
       this.#exit = this.#killReason === undefined ? exit : {...exit, reason: this.#killReason};
     } catch (error) {

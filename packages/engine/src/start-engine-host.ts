@@ -163,7 +163,7 @@ class LocalEngineHost implements EngineHost {
   }
 
   logs(key: string, after: number): LogPage {
-    return this.#runners.get(key)?.logs(after) ?? {lines: [], first: 0, next: 0};
+    return this.#runners.get(key)?.log.page(after) ?? {lines: [], first: 0, next: 0};
   }
 
   async stop(key: string): Promise<void> {
