@@ -18,6 +18,7 @@ export type Exclusion =
   | 'stale'
   | 'draining'
   | 'paused'
+  | 'battery'
   | 'capability'
   | 'artifact'
   | 'too large'
@@ -73,6 +74,9 @@ export interface Candidate {
   readonly roundTripMs: number | undefined;
   readonly relayed: boolean;
   readonly failures: number;
+  /** Charge of its battery, 0…1, while it runs on it. */
+  readonly batteryShare?: number | undefined;
+  readonly isHot?: boolean | undefined;
   /** What the node has measured of this model. */
   readonly learned: LearnedFacts | undefined;
   /** What its other models, or its kind of machine, let expect of this one. */
@@ -218,6 +222,12 @@ class LiveCandidate implements Entry {
   }
   get failures(): number {
     return this.#reach?.failures ?? 0;
+  }
+  get batteryShare(): number | undefined {
+    return this.#facts.beat.flags.batteryShare;
+  }
+  get isHot(): boolean | undefined {
+    return this.#facts.beat.flags.isHot;
   }
   get learned(): LearnedFacts | undefined {
     return this.#facts.model?.learned;

@@ -76,6 +76,11 @@ const noRoomSeconds = 10;
 const copySecondsMin = 0.5;
 const copyShare = 0.1;
 
+/** A machine on its battery is spared for so long when that is empty, and not at all when it is full. */
+const batterySeconds = 3;
+/** A machine that has become too hot goes about half as fast; what it has measured is from cooler days. */
+const hotSlowdown = 2;
+
 /** After a failed offer; doubles with each further one, as the quarantine does. */
 const riskSecondsFirst = 0.5;
 const riskSecondsMax = 60;
@@ -180,8 +185,10 @@ function fillTerms(terms: Terms, candidate: Priced, asked: Asked, {reference, is
   terms.path = pathSeconds(candidate, asked.promptBytes);
   terms.model = modelSeconds(candidate, load);
   terms.queue = queueSeconds(candidate, output / decodeTps);
-  terms.prefill = tokens / prefillTps / (1 - Math.min(prefillSlowdownMax, prefillSlowdown * running));
-  terms.decode = decodeWeight * (output / decodeTps) * (1 + decodeSlowdown * running);
+  const slowdown = candidate.isHot === true ? hotSlowdown : 1;
+  terms.prefill = (slowdown * tokens) / prefillTps / (1 - Math.min(prefillSlowdownMax, prefillSlowdown * running));
+  terms.policy = candidate.batteryShare === undefined ? 0 : batterySeconds * (1 - candidate.batteryShare);
+  terms.decode = slowdown * decodeWeight * (output / decodeTps) * (1 + decodeSlowdown * running);
   terms.evict = isCold ? candidate.evictSeconds : 0;
   terms.copy = isCold && isCopy ? Math.max(copySecondsMin, copyShare * load) : 0;
   terms.risk = failures === 0 ? 0 : Math.min(riskSecondsMax, riskSecondsFirst * 2 ** (failures - 1));

@@ -137,3 +137,14 @@ test('a limit on output tokens shortens the writing', t => {
   t.is(decode(undefined), 2);
   t.is(decode(10), 0.1);
 });
+
+test('a machine on its battery is spared, the more the emptier it is; a hot one goes half as fast', t => {
+  const near = candidate('N', {state: 'ready', learned: learned()});
+  t.is(order([holder({batteryShare: 0.5, freeSlots: 4}), near]), 'N H');
+  const costs = ranked([holder({batteryShare: 0.4}), candidate('W', {...holder(), node: near.node, isHot: true})]);
+  const [of] = costs.filter(({name}) => name === 'H');
+  t.is(of?.cost?.terms.policy, 3 * 0.6);
+  const hot = costs.find(({isHot}) => isHot === true)?.cost?.terms;
+  t.is(hot?.decode, 2 * (of?.cost?.terms.decode ?? 0));
+  t.is(hot?.prefill, 2 * (of?.cost?.terms.prefill ?? 0));
+});

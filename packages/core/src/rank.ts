@@ -204,6 +204,8 @@ function withPlace(c: Entry, place: number | undefined, reason: string, cost: Co
     roundTripMs: c.roundTripMs,
     relayed: c.relayed,
     failures: c.failures,
+    batteryShare: c.batteryShare,
+    isHot: c.isHot,
     learned: c.learned,
     likely: c.likely,
     hitBytes: c.hitBytes,
