@@ -49,7 +49,7 @@ function standing(changes: Partial<Question>, peer: Peer = {}, reach: Reach | un
   return found;
 }
 
-test('S67: each filter alone excludes a node, and its name is the reason', t => {
+test('S63, S67, S68, S70: each filter alone excludes a node, and its name is the reason', t => {
   const pin = {...automatic, placement: {kind: 'pin', nodes: ['other']}} as const;
   t.is(standing({}).exclusion, undefined);
   t.is(standing({policy: pin}).exclusion, 'policy');
