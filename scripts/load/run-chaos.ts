@@ -50,6 +50,7 @@ const clients = 4;
 const pauseMs = 3000;
 const disturbanceMsMin = 2000;
 const disturbanceMsMax = 9000;
+const restartsMax = 4;
 /** A daemon that goes on again needs a moment to see what it has missed. */
 const resumeMs = 2000;
 const answerMsMax = 90_000;
@@ -157,6 +158,17 @@ async function holders({url}: Host): Promise<number> {
   return (await models(url)).find(({name}) => name === model)?.nodes.length ?? 0;
 }
 
+/** A machine that does much else may need more than one try. */
+async function restart({name, options}: Host, teardown: Teardown): Promise<Daemon> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await startDaemon(teardown, options);
+    } catch (error) {
+      if (attempt === restartsMax) throw new Error(`${name} does not come back`, {cause: error});
+    }
+  }
+}
+
 interface Means {
   readonly teardown: Teardown;
   /** Undefined: no link can be cut. */
@@ -175,7 +187,7 @@ async function disturb(host: Host, {teardown, lan, random}: Means): Promise<stri
       host.daemon.kill('SIGKILL');
       host.killedAtMs.push(Date.now());
       await sleep(ms);
-      host.daemon = await startDaemon(teardown, host.options);
+      host.daemon = await restart(host, teardown);
       if (lan === undefined) host.url = host.daemon.url;
       return 'kill -9 of a daemon';
     case 'stop': {
