@@ -140,5 +140,5 @@ test('what a node has not measured is guessed from its other models, else from i
     nodes: new Map([[node('A'), {...known, inventory: {digest: '', models: [double], hardware}}]]),
   };
   const [, guessed] = candidatesFor(question, self, view, new Map([[node('A'), reachable]]));
-  t.deepEqual(guessed?.likely, {prefillTps: 1000, decodeTps: 30, loadMs: 2800});
+  t.deepEqual(guessed?.guess, {prefillTps: 1000, decodeTps: 30, loadMs: 2800});
 });

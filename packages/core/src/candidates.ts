@@ -1,4 +1,5 @@
 import type {Digest, NodeId} from './ids.ts';
+import type {Likely} from './inventory-index.ts';
 import type {LearnedFacts} from './learned.ts';
 import type {Capability, ModelFacts} from './model.ts';
 import {nodeFacts, nodeFactsFor} from './node-facts.ts';
@@ -79,8 +80,10 @@ export interface Candidate {
   readonly isHot?: boolean | undefined;
   /** What the node has measured of this model. */
   readonly learned: LearnedFacts | undefined;
-  /** What its other models, or its kind of machine, let expect of this one. */
-  readonly likely: Pick<LearnedFacts, 'prefillTps' | 'decodeTps' | 'loadMs'> | undefined;
+  /** What its other models let expect of this one. */
+  readonly likely: Likely | undefined;
+  /** What machines of its kind do; told also where more is known, since a guess is only good beside other guesses. */
+  readonly guess?: Likely | undefined;
   /** So much of the prompt it has probably read before. */
   readonly hitBytes: number;
 }
@@ -232,8 +235,11 @@ class LiveCandidate implements Entry {
   get learned(): LearnedFacts | undefined {
     return this.#facts.model?.learned;
   }
-  get likely(): Candidate['likely'] {
+  get likely(): Likely | undefined {
     return this.#facts.likely;
+  }
+  get guess(): Likely | undefined {
+    return this.#facts.guess;
   }
   get hitBytes(): number {
     const {hits} = this.#question;

@@ -1,8 +1,8 @@
 import type {Exclusion, Question, SelfFacts} from './candidates.ts';
 import {isProven} from './ids.ts';
 import type {Digest} from './ids.ts';
-import {inventoryIndex} from './inventory-index.ts';
-import type {InventoryIndex} from './inventory-index.ts';
+import {guessFrom, inventoryIndex} from './inventory-index.ts';
+import type {InventoryIndex, Likely} from './inventory-index.ts';
 import {isBatteryLow} from './machine-port.ts';
 import type {ModelFacts} from './model.ts';
 import type {Beat, EngineBeat} from './record.ts';
@@ -21,7 +21,8 @@ export interface NodeFacts {
   readonly roomBytes: number;
   readonly hasRoom: boolean;
   readonly evictSeconds: number;
-  readonly likely: ReturnType<InventoryIndex['likely']>;
+  readonly likely: Likely | undefined;
+  readonly guess: Likely | undefined;
 }
 
 type Asking = Pick<Question, 'digests' | 'needs'>;
@@ -73,7 +74,8 @@ export function nodeFacts(
     roomBytes: room.bytes,
     hasRoom: room.suffices,
     evictSeconds: room.evictSeconds,
-    likely: model && model.learned === undefined ? index.likely(model, hardware) : undefined,
+    likely: model && model.learned === undefined ? index.likely(model) : undefined,
+    guess: model && hardware && guessFrom(hardware, model),
   };
 }
 

@@ -148,3 +148,15 @@ test('a machine on its battery is spared, the more the emptier it is; a hot one 
   t.is(hot?.decode, 2 * (of?.cost?.terms.decode ?? 0));
   t.is(hot?.prefill, 2 * (of?.cost?.terms.prefill ?? 0));
 });
+
+test('guesses count beside each other: a machine like one that was slower than guessed is expected to be as slow', t => {
+  const guess = {prefillTps: 50_000, decodeTps: 2000, loadMs: 900};
+  const measured = holder({guess, learned: learned({prefillTps: 1000, decodeTps: 40})});
+  const same = candidate('N', {guess});
+  const twice = candidate('T', {guess: {...guess, prefillTps: 100_000, decodeTps: 4000}});
+  const decode = (name: string): number | undefined =>
+    ranked([measured, same, twice]).find(one => one.name === name)?.cost?.terms.decode;
+  t.is(decode('N'), decode('H'));
+  t.is(decode('T'), (decode('H') ?? 0) / 2);
+  t.is(ranked([measured, same])[0]?.name, 'H', 'so that a guess alone is no reason for a second copy');
+});

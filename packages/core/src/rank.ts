@@ -213,6 +213,7 @@ function asData(c: Candidate): Candidate {
     isHot: c.isHot,
     learned: c.learned,
     likely: c.likely,
+    guess: c.guess,
     hitBytes: c.hitBytes,
     missingBytes: c.missingBytes,
   };
