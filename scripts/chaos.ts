@@ -14,6 +14,7 @@ const report = await runChaos({requests: Number(requests), seed: Number(seed), s
 console.log(
   `\nhow ${report.outcomes.total} requests ended, in ${report.seconds.toFixed(0)} s\n${report.outcomes.list()}`,
 );
+console.log(`\n${report.moved} were given to another node before output, and answered whole`);
 console.log(`\nwhat disturbed them\n${report.disturbances.list()}`);
 console.log(report.faults.length === 0 ? '\nall is well' : `\nWRONG:\n${report.faults.join('\n')}`);
 process.exitCode = report.faults.length === 0 ? 0 : 1;

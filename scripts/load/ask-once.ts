@@ -26,6 +26,8 @@ export interface Ask {
 }
 
 export interface Ended {
+  /** Of the request, from the answer's header; undefined when there was no answer. */
+  readonly id: string | undefined;
   readonly outcome: Outcome;
   readonly node: string | undefined;
   readonly attempts: number;
@@ -41,7 +43,7 @@ export async function askOnce(ask: Ask): Promise<Ended> {
     forgotten = true;
     controller.abort();
   }, ask.msMax);
-  const seen: Seen = {text: '', pieces: 0, done: false, node: undefined, attempts: 0, leaving: false};
+  const seen: Seen = {id: undefined, text: '', pieces: 0, done: false, node: undefined, attempts: 0, leaving: false};
   let outcome: Outcome;
   try {
     outcome = await judge(ask, seen, controller);
@@ -54,10 +56,11 @@ export async function askOnce(ask: Ask): Promise<Ended> {
   }
   const said = counted(ask.tokens);
   if (!said.startsWith(seen.text)) outcome = `WRONG text: ${seen.text.slice(0, 80)}`;
-  return {outcome, node: seen.node, attempts: seen.attempts, ms: performance.now() - startedMs};
+  return {id: seen.id, outcome, node: seen.node, attempts: seen.attempts, ms: performance.now() - startedMs};
 }
 
 interface Seen {
+  id: string | undefined;
   text: string;
   pieces: number;
   done: boolean;
@@ -74,6 +77,7 @@ async function judge(ask: Ask, seen: Seen, controller: AbortController): Promise
     body: JSON.stringify({model, stream, max_tokens: tokens, messages: [{role: 'user', content: 'count'}]}),
     signal: controller.signal,
   });
+  seen.id = response.headers.get('x-hearsay-request') ?? undefined;
   seen.node = response.headers.get('x-hearsay-node') ?? undefined;
   seen.attempts = Number(response.headers.get('x-hearsay-attempts') ?? 0);
   if (!response.ok) {

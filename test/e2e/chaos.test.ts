@@ -1,11 +1,14 @@
 import test from 'ava';
 import {runChaos} from '../../scripts/load/run-chaos.ts';
 
-test.serial('every request ends with a name while daemons are killed and stopped, and nothing is replayed', async t => {
-  t.timeout(300_000);
-  const report = await runChaos({requests: 250, seed: Date.now() % 1000, say: line => t.log(line)});
-  t.log(`\n${report.outcomes.list()}\n${report.disturbances.list()}`);
-  t.deepEqual(report.faults, []);
-  t.is(report.outcomes.total, 250);
-  t.true(report.disturbances.total > 0);
-});
+test.serial(
+  'S79, S89, S90: every request ends with a name while daemons are killed, stopped and cut off; none is replayed',
+  async t => {
+    t.timeout(300_000);
+    const report = await runChaos({requests: 250, seed: Date.now() % 1000, say: line => t.log(line)});
+    t.log(`\n${report.outcomes.list()}\n${report.disturbances.list()}`);
+    t.deepEqual(report.faults, []);
+    t.is(report.outcomes.total, 250);
+    t.true(report.disturbances.total > 0);
+  },
+);

@@ -137,7 +137,7 @@ test.serial(
 );
 
 test.serial(
-  'models of engine.preload are loaded at the start, on that node only, and come back after a crash',
+  'S35: models of engine.preload are loaded at the start, on that node only, and come back after a crash',
   async t => {
     const folder = await modelFolder(t, `${count}.gguf`, `${deep}.gguf`);
     const mesh = `preload-${Math.random().toString(36).slice(2)}`;

@@ -102,7 +102,10 @@ export async function startDaemon(t: Pick<ExecutionContext, 'teardown'>, options
 
   const stderr = collect(child.stderr);
   const stdout = collect(child.stdout);
-  const url = await readyUrl(child, stdout, () => `${stdout()}\n${stderr()}`);
+  const url = await readyUrl(child, stdout, () => `${stdout()}\n${stderr()}`).catch(async (error: unknown) => {
+    await stop(); // else it might come up late, and nobody would know of it
+    throw error;
+  });
   return {
     url,
     pid: child.pid ?? 0,

@@ -2,7 +2,13 @@ import {join} from 'node:path';
 import {joinCluster, startJournal} from '@hearsay/cluster';
 import {Fault} from '@hearsay/core';
 import type {Cluster, EngineHost, Environment, StatusReport} from '@hearsay/core';
-import {knownArchitectures, startEngineHost, startExternalEngines, startHosted} from '@hearsay/engine';
+import {
+  knownArchitectures,
+  startEngineHost,
+  startExternalEngines,
+  startHosted,
+  startMachineWatch,
+} from '@hearsay/engine';
 import type {Engine, ExternalEngineConfig} from '@hearsay/engine';
 import {startGateway, startKeyRing} from '@hearsay/gateway';
 import {startMesh} from '@hearsay/mesh';
@@ -103,6 +109,7 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
   const journal = stack.use(startJournal({...config.journal, file: inData('journal.db')}, deps));
   const services = config.hosted.map(service => withHostedKey(service, options.variables));
   const hosted = stack.use(await startHosted(services, {...deps, store: fileStore(inData('hosted.json'))}));
+  const machine = stack.use(startMachineWatch({root: '/sys', platform: process.platform}, deps));
   const cluster = stack.use(
     await joinCluster(
       {
@@ -125,6 +132,7 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
         engines,
         models,
         journal,
+        machine,
         operatorStore: fileStore(inData('operator.json')),
         hosted: hosted.services,
       },

@@ -215,6 +215,7 @@ const exclusions: Readonly<Record<string, string>> = {
   quarantined: 'it did not answer lately and is left alone for a moment',
   stale: 'nothing was heard of it lately',
   draining: 'it is draining: it takes no new requests',
+  battery: 'its battery is low and is kept for its owner',
   paused: 'its owner uses the machine: it takes no new requests',
   capability: 'its model cannot do what the request needs',
   artifact: 'it does not have the model',

@@ -1,6 +1,7 @@
+import {createHash} from 'node:crypto';
 import test from 'ava';
 import type {EngineHost, HardwareFacts, ModelStore} from '@hearsay/core';
-import {decodeInventory} from '@hearsay/core';
+import {decodeInventory, decodeRecord} from '@hearsay/core';
 import {node} from '../../../test/support/builders.ts';
 import {manualClock} from '../../../test/support/manual-clock.ts';
 import {startAnnouncer} from './announcer.ts';
@@ -52,4 +53,13 @@ test('a node tells what machines of its kind can do, as soon as its devices are 
   now.hardware = {...fast};
   await clock.advance(1500);
   t.is(announcer.self().beat.inventory, after);
+});
+
+test('S73: a record lives for seconds, and carries the load of now and the inventory that belongs to it', async t => {
+  const {announcer} = trial();
+  const record = decodeRecord(await announcer.fresh());
+  if (record.kind !== 'beat') return t.fail();
+  t.true(record.ttlMs > 0 && record.ttlMs <= 10_000, `${record.ttlMs} ms`);
+  t.deepEqual(record.engines, []);
+  t.is(record.inventory, createHash('sha256').update(announcer.inventory()).digest('hex').slice(0, 16));
 });

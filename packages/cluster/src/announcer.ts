@@ -128,7 +128,7 @@ export function startAnnouncer(config: AnnouncerConfig, deps: AnnouncerDeps, tel
       inventory: currentInventory().digest,
       engines: describeEngines(engines.engines(), models.list(), clock.wallMs()),
       memory: memoryNow,
-      flags: closed ? {draining: true, paused: ownFlags().paused} : ownFlags(),
+      flags: closed ? {...ownFlags(), draining: true} : ownFlags(),
     };
   }
 

@@ -1,5 +1,5 @@
 import test from 'ava';
-import {brokenEnd} from './broken-end.ts';
+import {brokenEnd, hasEndMark} from './broken-end.ts';
 
 /** Those of a long answer begin in the middle of something. */
 const end = (text: string) => ({text, isAll: /^(?:event|data|[{[])/u.test(text)});
@@ -34,3 +34,13 @@ for (const [what, contentType, tail] of [
 ] as const) {
   test(`${what} is broken`, t => t.is(brokenEnd(contentType, end(tail), 'a')?.code, 'INTERRUPTED'));
 }
+
+test('law 10: what breaks behind the end mark of a stream takes nothing from the client, so that it is whole', t => {
+  t.true(hasEndMark(stream, 'data: {"choices":[]}\n\ndata: [DONE]\n\n'));
+  t.true(hasEndMark(stream, 'event: message_stop\ndata: {"type":"message_stop"}\n\n'));
+  t.true(hasEndMark(stream, 'event: response.completed\ndata: {"type":"response.completed"}\n\n'));
+  t.false(hasEndMark(stream, 'data: {"choices":[{"delta":{"content":"data: [DONE]"}}]}\n\n'));
+  t.false(hasEndMark(stream, 'event: content_block_stop\ndata: {}\n\nevent: message_stop\n'));
+  t.false(hasEndMark(stream, 'ng text'));
+  t.false(hasEndMark('application/json', '{"data":[]}\n'));
+});

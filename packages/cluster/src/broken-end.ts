@@ -31,6 +31,13 @@ export function brokenEnd(contentType: string, end: AnswerEnd, nodeName: string)
   return isWhole ? undefined : new Fault('INTERRUPTED', `${nodeName} ended its answer before it was whole`);
 }
 
+/** Pure: the mark at the end of a stream has come: the client has all of it, whatever breaks behind. */
+export function hasEndMark(contentType: string, tail: string): boolean {
+  if (!contentType.startsWith('text/event-stream') || !/\n\s*$/u.test(tail)) return false;
+  const last = [...tail.matchAll(/(?:^|\n)event: ?(\S+)\r?\ndata:/gu)].at(-1)?.[1];
+  return last === undefined ? endMark.test(tail) : lastNames.has(last);
+}
+
 function isWholeStream(tail: string): boolean {
   const names = [...tail.matchAll(/(?:^|\n)event: ?(\S+)/gu)];
   const last = names.at(-1)?.[1];

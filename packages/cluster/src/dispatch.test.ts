@@ -44,6 +44,14 @@ test('S87, law 3: after the first byte nobody else is asked, and the reader is t
   t.is(lease.disposals(), 1);
 });
 
+test('S88: half an event may be output already, so that whatever breaks then is never run again', async t => {
+  const cut = scriptedLease(['data: {"choi', new Fault('PEER_FAILED', 'gone')]);
+  const other = scriptedWorker(node('B'), scriptedLease(['never']));
+  const started = await run(depsFor(scriptedWorker(node('A'), cut), other));
+  await t.throwsAsync(text(started), {instanceOf: Fault, code: 'INTERRUPTED'});
+  t.is(other.offers.length, 0);
+});
+
 test('R21: a 200 whose first event is an error counts as a failure before output', async t => {
   const lying = scriptedLease(['data: {"error":{"code":500,"message":"no","type":"server_error"}}\n\n']);
   const started = await run(

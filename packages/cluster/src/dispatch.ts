@@ -125,7 +125,7 @@ class Search {
       const node = free ?? this.#shortestWait();
       if (!node || this.#attempt >= attemptsMax) throw this.#giveUp(decision.ranked);
       limitWait(free?.waitMs ?? this.#busy.get(node.node)?.retryAfterMs, this.#deps.waitMsMax);
-      if (await this.#waitsForTurn(free, decision)) continue;
+      if (await this.#waitsForTurn(node, free === undefined, decision)) continue;
       const lease = await this.#offer(node, free === undefined);
       if (lease) return {node, lease, attempt: this.#attempt};
     }
@@ -166,11 +166,11 @@ class Search {
   }
 
   /** True when it has waited for its turn, so that all must be looked at anew. */
-  async #waitsForTurn(free: Ranked | undefined, decision: Decision): Promise<boolean> {
+  async #waitsForTurn(node: Ranked, isForced: boolean, decision: Decision): Promise<boolean> {
     const {line} = this.#deps;
     this.#turn?.allow(slotsOf(decision.ranked));
     if (line === undefined || this.#turn !== undefined) return false;
-    if (free !== undefined && !expectsLine(free) && !line.isCrowded()) return false;
+    if (!expectsLine(node, isForced, decision.ranked) && !line.isCrowded()) return false;
     let hasWaited = false;
     const at = {capacity: slotsOf(decision.ranked), holdMs: holdMsOf(decision.ranked[0])};
     this.#turn = await line.turn(at, this.#signal, ({position, waitMs}) => {

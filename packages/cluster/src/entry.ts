@@ -18,7 +18,7 @@ import {
 import type {Answer, ClientRequest, Cluster, HeldModel, Plan, ModelReport, PlanResult, Policy} from '@hearsay/core';
 import type {HostedService, PlanInputs, PolicyWish, Ranked, RequestEvent, Workload} from '@hearsay/core';
 import type {Announcer} from './announcer.ts';
-import {brokenEnd} from './broken-end.ts';
+import {brokenEnd, hasEndMark} from './broken-end.ts';
 import {chooseNode} from './choose-node.ts';
 import type {ChooserConfig, ChooserDeps, Wanted as Choosing} from './choose-node.ts';
 import {dispatch} from './dispatch.ts';
@@ -179,7 +179,9 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
       inFlight -= 1;
       const end = {text: body.tail.text(), isAll: body.tail.isAll};
       // Whoever stops reading while its client is still there has seen what is wrong with it.
-      const isItsOwnEnd = error === undefined || (isCancelled(error) && !signal.aborted);
+      const isLeft = error !== undefined && isCancelled(error);
+      const isItsOwnEnd =
+        error === undefined || (isLeft ? !signal.aborted : hasEndMark(response.contentType, end.text));
       const broken = response.status === 200 ? brokenEnd(response.contentType, end, node.name) : undefined;
       note({
         kind: 'ended',

@@ -39,6 +39,13 @@ test('a node that drains or whose owner uses it takes nothing, not even by force
   }
 });
 
+test('a low battery is kept for the owner: requests of others are turned away, those that enter here are not', async t => {
+  const {guard} = guarded({batteryShare: 0.1});
+  t.like(await guard.offer(work, signal), {kind: 'busy', reason: 'draining'});
+  t.is((await guard.offer({...work, hop: 0}, signal)).kind, 'accepted');
+  t.is((await guarded({batteryShare: 0.5}).guard.offer(work, signal)).kind, 'accepted');
+});
+
 test('S69: the worker checks the rights of the key again: its own name and the model', async t => {
   const cases: readonly (readonly [Partial<Rights>, 'accepted' | 'refused'])[] = [
     [{}, 'accepted'],

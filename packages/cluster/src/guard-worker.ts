@@ -1,4 +1,4 @@
-import {allows, isNamed} from '@hearsay/core';
+import {allows, isBatteryLow, isNamed} from '@hearsay/core';
 import type {ModelStore, NodeFlags, Refusal, Worker, WorkRequest} from '@hearsay/core';
 
 /** A node that takes nothing now says when asking again makes sense: its owner changes that by hand. */
@@ -18,8 +18,9 @@ export function guardWorker(worker: Worker, guard: Guard): Worker {
   return {
     node: worker.node,
     async offer(request, signal) {
-      const {draining, paused} = guard.flags();
-      if (draining || paused) return {kind: 'busy', reason: 'draining', record: undefined, retryAfterMs};
+      const {draining, paused, batteryShare} = guard.flags();
+      if (draining || paused || (request.hop > 0 && isBatteryLow(batteryShare)))
+        return {kind: 'busy', reason: 'draining', record: undefined, retryAfterMs};
       return refusalFor(request, worker, guard) ?? worker.offer(request, signal);
     },
   };

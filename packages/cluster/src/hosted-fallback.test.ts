@@ -71,6 +71,15 @@ test('S84: a request that is local-required ends with what the mesh said, and no
   }
 });
 
+test('S86: local-preferred without a service ends as local-required does', async t => {
+  const [preferred, required] = await Promise.all(
+    ['local-preferred', 'local-required'].map(async policy => start({services: [], policy: parsePolicy(policy)})),
+  );
+  t.like(preferred?.started, {code: 'NO_CANDIDATE', message: 'the mesh has nobody'});
+  t.like(required?.started, {code: 'NO_CANDIDATE', message: 'the mesh has nobody'});
+  t.deepEqual([preferred?.events, required?.events], [[], []]);
+});
+
 test('a mistake of the client and a right that is missing stay what they are', async t => {
   for (const code of ['BAD_REQUEST', 'FORBIDDEN', 'INTERRUPTED'] as const) {
     const worker = scriptedWorker(node('H'), scriptedLease([' 1']));

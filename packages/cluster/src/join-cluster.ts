@@ -1,4 +1,4 @@
-import {whyReport} from '@hearsay/core';
+import {easyMachine, whyReport} from '@hearsay/core';
 import type {
   Cluster,
   ControlCommand,
@@ -7,8 +7,10 @@ import type {
   HostedService,
   Environment,
   Journal,
+  MachineWatch,
   Mesh,
   ModelStore,
+  NodeFlags,
   TextStore,
 } from '@hearsay/core';
 import {Affinity} from './affinity.ts';
@@ -54,6 +56,8 @@ export interface ClusterDeps extends Environment {
   readonly journal: Journal;
   /** Where it is kept what the owner has said about this node. */
   readonly operatorStore: TextStore;
+  /** Battery and heat of this machine; absent: nobody looks. */
+  readonly machine?: MachineWatch;
   /** Default: none. */
   readonly hosted?: readonly HostedService[];
 }
@@ -69,6 +73,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     announcer.touch();
     unloadIdle();
   });
+  const ownFlags = (): NodeFlags => ({...operator.flags(), ...flagsOf(deps.machine)});
   const experience = await startExperience(config.experienceFile, deps);
   const affinity = new Affinity();
   const announcer = startAnnouncer(
@@ -76,12 +81,12 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     {...deps, experience},
     {
       nodeCount: () => keeper.view().nodes.size + 1,
-      ownFlags: operator.flags,
+      ownFlags,
     },
   );
   const claims = new LoadClaims({...deps, keeper, fresh: announcer.fresh});
   const worker = claims.around(localWorker(mesh.self, {models, engines, experience, affinity}));
-  const local = guardWorker(worker, {nodeName, models, flags: operator.flags});
+  const local = guardWorker(worker, {nodeName, models, flags: ownFlags});
 
   const sketching = startSketching(config, {...deps, affinity});
   const serving = journalServing(servePeers(local, announcer.fresh, claims), {
@@ -118,6 +123,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     }
   }
   const watch = engines.onChange(unloadIdle);
+  const machineWatch = deps.machine?.onChange(announcer.touch);
 
   async function control(command: ControlCommand, signal: AbortSignal): Promise<readonly ControlOutcome[]> {
     const {digests} = await entry.find(command.model, signal);
@@ -150,12 +156,18 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
       removal[Symbol.dispose]();
       preload[Symbol.dispose]();
       watch[Symbol.dispose]();
+      machineWatch?.[Symbol.dispose]();
       await announcer[Symbol.asyncDispose]();
       await sketching[Symbol.asyncDispose]();
       await experience[Symbol.asyncDispose]();
       keeper[Symbol.dispose]();
     },
   };
+}
+
+function flagsOf(machine: MachineWatch | undefined): Pick<NodeFlags, 'batteryShare' | 'isHot'> {
+  const {batteryShare, isHot} = machine?.state() ?? easyMachine;
+  return {...(batteryShare === undefined ? {} : {batteryShare}), ...(isHot ? {isHot} : {})};
 }
 
 const refuseAll: ServePeer = async () => ({

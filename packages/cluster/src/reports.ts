@@ -137,7 +137,7 @@ export function reportNodes(reportDeps: ReportDeps): readonly NodeReport[] {
     local: true,
     address: listeningAddress(deps.mesh.addresses()),
     state: stateOf(beat.flags),
-    note: undefined,
+    note: machineNote(beat.flags),
     path: 'self',
     roundTripMs: undefined,
   };
@@ -151,7 +151,7 @@ export function reportNodes(reportDeps: ReportDeps): readonly NodeReport[] {
         local: false,
         address: link?.address ?? '',
         state: isLinked ? stateOf(known.beat.flags) : 'unreachable',
-        note: isLinked ? undefined : 'heard of through other nodes, but not connected',
+        note: isLinked ? machineNote(known.beat.flags) : 'heard of through other nodes, but not connected',
         path: link?.path ?? 'direct',
         relayedBy: link?.relay === undefined ? undefined : nameOf(link.relay),
         roundTripMs: link?.roundTripMs,
@@ -181,6 +181,13 @@ export function reportNodes(reportDeps: ReportDeps): readonly NodeReport[] {
       slots: 0,
     }));
   return [self, ...[...heard, ...seen].toSorted((a, b) => a.name.localeCompare(b.name) || (a.id < b.id ? -1 : 1))];
+}
+
+/** Why it gets fewer requests than it could run. */
+function machineNote({batteryShare, isHot}: NodeFlags): string | undefined {
+  const battery = batteryShare === undefined ? [] : [`on its battery, ${Math.round(100 * batteryShare)} % full`];
+  const notes = [...battery, ...(isHot === true ? ['too hot, so that it is slower'] : [])];
+  return notes.length === 0 ? undefined : notes.join('; ');
 }
 
 function stateOf({draining, paused}: NodeFlags): 'alive' | 'draining' | 'paused' {

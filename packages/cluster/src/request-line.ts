@@ -24,9 +24,13 @@ export function lineFor(request: ClientRequest, digests: readonly Digest[], queu
   };
 }
 
-/** Pure: it would stand in line there, for a slot or for a model that is being loaded. */
-export function expectsLine(node: Ranked): boolean {
-  return (node.state === 'ready' || node.state === 'loading') && expectedWaitMs(node) > 0;
+/**
+ * Pure: it would stand in line for a slot there. Whoever comes while a model is loaded stands in the engine's own line:
+ * those that wait for the first load are no reason for a second one, which they might seem to be once it is measured.
+ */
+export function expectsLine(node: Ranked, isForced: boolean, ranked: readonly Ranked[]): boolean {
+  if (!isForced) return node.state === 'ready' && expectedWaitMs(node) > 0;
+  return ranked.find(other => other.node === node.node)?.state === 'ready';
 }
 
 /** Pure: until the engine could begin with it, as the choice expected it. */

@@ -49,7 +49,7 @@ function standing(changes: Partial<Question>, peer: Peer = {}, reach: Reach | un
   return found;
 }
 
-test('S67: each filter alone excludes a node, and its name is the reason', t => {
+test('S63, S67, S68, S70: each filter alone excludes a node, and its name is the reason', t => {
   const pin = {...automatic, placement: {kind: 'pin', nodes: ['other']}} as const;
   t.is(standing({}).exclusion, undefined);
   t.is(standing({policy: pin}).exclusion, 'policy');
@@ -58,9 +58,19 @@ test('S67: each filter alone excludes a node, and its name is the reason', t => 
   t.is(standing({tried: new Set([node('A')])}).exclusion, 'tried');
   t.is(standing({busy: new Set([node('A')])}).exclusion, 'busy');
   t.is(standing({}, {beat: {flags: {draining: true, paused: false}}}).exclusion, 'draining');
+  const low = {flags: {draining: false, paused: false, batteryShare: 0.1}};
+  t.is(standing({}, {beat: low}).exclusion, 'battery');
   t.is(standing({}, {models: [model('m', 'b')]}).exclusion, 'artifact');
   t.is(standing({needs: ['chat', 'vision']}).exclusion, 'capability');
   t.is(standing({}, {beat: {memory: {kind: 'ram', totalBytes: 1e9, freeBytes: 1e9}}}).exclusion, 'too large');
+});
+
+test('a node with a low battery still runs what enters at it', t => {
+  const flags = {draining: false, paused: false, batteryShare: 0.1};
+  const own: SelfFacts = {beat: beat('S', {flags}), models: [model('m', 'a')]};
+  const [here] = candidatesFor(question, own, emptyView, new Map());
+  t.is(here?.exclusion, undefined);
+  t.is(here?.batteryShare, 0.1);
 });
 
 test('S71: a beat past its life excludes the node, whatever its reach', t => {
@@ -130,5 +140,5 @@ test('what a node has not measured is guessed from its other models, else from i
     nodes: new Map([[node('A'), {...known, inventory: {digest: '', models: [double], hardware}}]]),
   };
   const [, guessed] = candidatesFor(question, self, view, new Map([[node('A'), reachable]]));
-  t.deepEqual(guessed?.likely, {prefillTps: 1000, decodeTps: 30, loadMs: 2800});
+  t.deepEqual(guessed?.guess, {prefillTps: 1000, decodeTps: 30, loadMs: 2800});
 });

@@ -1,4 +1,5 @@
 import type {Digest, NodeId} from './ids.ts';
+import type {Likely} from './inventory-index.ts';
 import type {LearnedFacts} from './learned.ts';
 import type {Capability, ModelFacts} from './model.ts';
 import {nodeFacts, nodeFactsFor} from './node-facts.ts';
@@ -18,6 +19,7 @@ export type Exclusion =
   | 'stale'
   | 'draining'
   | 'paused'
+  | 'battery'
   | 'capability'
   | 'artifact'
   | 'too large'
@@ -73,10 +75,15 @@ export interface Candidate {
   readonly roundTripMs: number | undefined;
   readonly relayed: boolean;
   readonly failures: number;
+  /** Charge of its battery, 0…1, while it runs on it. */
+  readonly batteryShare?: number | undefined;
+  readonly isHot?: boolean | undefined;
   /** What the node has measured of this model. */
   readonly learned: LearnedFacts | undefined;
-  /** What its other models, or its kind of machine, let expect of this one. */
-  readonly likely: Pick<LearnedFacts, 'prefillTps' | 'decodeTps' | 'loadMs'> | undefined;
+  /** What its other models let expect of this one. */
+  readonly likely: Likely | undefined;
+  /** What machines of its kind do; told also where more is known, since a guess is only good beside other guesses. */
+  readonly guess?: Likely | undefined;
   /** So much of the prompt it has probably read before. */
   readonly hitBytes: number;
 }
@@ -219,11 +226,20 @@ class LiveCandidate implements Entry {
   get failures(): number {
     return this.#reach?.failures ?? 0;
   }
+  get batteryShare(): number | undefined {
+    return this.#facts.beat.flags.batteryShare;
+  }
+  get isHot(): boolean | undefined {
+    return this.#facts.beat.flags.isHot;
+  }
   get learned(): LearnedFacts | undefined {
     return this.#facts.model?.learned;
   }
-  get likely(): Candidate['likely'] {
+  get likely(): Likely | undefined {
     return this.#facts.likely;
+  }
+  get guess(): Likely | undefined {
+    return this.#facts.guess;
   }
   get hitBytes(): number {
     const {hits} = this.#question;

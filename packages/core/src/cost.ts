@@ -42,10 +42,20 @@ export interface Reference {
   readonly decodeTps: number;
   readonly outputTokens: number;
   readonly bytesPerToken: number;
+  /** How measured speeds relate to what was guessed of the same machines. */
+  readonly prefillScale: number;
+  readonly decodeScale: number;
 }
 
 /** Used while nobody has measured anything: then they are equal for all and decide nothing. */
-const referenceAtFirst: Reference = {prefillTps: 500, decodeTps: 30, outputTokens: 250, bytesPerToken: 4};
+const referenceAtFirst: Reference = {
+  prefillTps: 500,
+  decodeTps: 30,
+  outputTokens: 250,
+  bytesPerToken: 4,
+  prefillScale: 1,
+  decodeScale: 1,
+};
 
 /** Writing is watched as it goes, so a second of it weighs less than one of waiting; 0.1…2 makes little difference. */
 const decodeWeight = 0.5;
@@ -76,6 +86,11 @@ const noRoomSeconds = 10;
 const copySecondsMin = 0.5;
 const copyShare = 0.1;
 
+/** A machine on its battery is spared for so long when that is empty, and not at all when it is full. */
+const batterySeconds = 3;
+/** A machine that has become too hot goes about half as fast; what it has measured is from cooler days. */
+const hotSlowdown = 2;
+
 /** After a failed offer; doubles with each further one, as the quarantine does. */
 const riskSecondsFirst = 0.5;
 const riskSecondsMax = 60;
@@ -86,8 +101,12 @@ export function referenceOf(candidates: readonly Priced[]): Reference {
   const decodeTps = new Mean(referenceAtFirst.decodeTps);
   const outputTokens = new Mean(referenceAtFirst.outputTokens);
   const bytesPerToken = new Mean(referenceAtFirst.bytesPerToken);
-  for (const {learned} of candidates) {
+  const prefillScale = new Mean(referenceAtFirst.prefillScale);
+  const decodeScale = new Mean(referenceAtFirst.decodeScale);
+  for (const {guess, learned} of candidates) {
     if (learned === undefined) continue;
+    prefillScale.add(ratio(learned.prefillTps, guess?.prefillTps));
+    decodeScale.add(ratio(learned.decodeTps, guess?.decodeTps));
     prefillTps.add(learned.prefillTps);
     decodeTps.add(learned.decodeTps);
     outputTokens.add(learned.outputTokens);
@@ -98,7 +117,13 @@ export function referenceOf(candidates: readonly Priced[]): Reference {
     decodeTps: decodeTps.value,
     outputTokens: outputTokens.value,
     bytesPerToken: bytesPerToken.value,
+    prefillScale: prefillScale.value,
+    decodeScale: decodeScale.value,
   };
+}
+
+function ratio(measured: number | undefined, guessed: number | undefined): number | undefined {
+  return measured === undefined || guessed === undefined ? undefined : measured / guessed;
 }
 
 class Mean {
@@ -166,25 +191,37 @@ interface Comparison {
 }
 
 function fillTerms(terms: Terms, candidate: Priced, asked: Asked, {reference, isCopy}: Comparison): void {
-  const {failures, learned, likely, state} = candidate;
+  const {failures, guess, learned, likely, state} = candidate;
   const isCold = state === 'stored' || state === 'absent';
   const running = candidate.running + candidate.ownOffers;
 
   const load = isCold ? loadSeconds(candidate) : 0;
   const bytesPerToken = learned?.bytesPerToken ?? reference.bytesPerToken;
-  const prefillTps = learned?.prefillTps ?? likely?.prefillTps ?? reference.prefillTps;
-  const decodeTps = learned?.decodeTps ?? likely?.decodeTps ?? reference.decodeTps;
+  const prefillTps =
+    learned?.prefillTps ??
+    likely?.prefillTps ??
+    scaled(guess?.prefillTps, reference.prefillScale) ??
+    reference.prefillTps;
+  const decodeTps =
+    learned?.decodeTps ?? likely?.decodeTps ?? scaled(guess?.decodeTps, reference.decodeScale) ?? reference.decodeTps;
   const tokens = Math.max(0, asked.promptBytes - candidate.hitBytes) / bytesPerToken;
   const output = Math.min(asked.maxTokens ?? Infinity, learned?.outputTokens ?? reference.outputTokens);
 
   terms.path = pathSeconds(candidate, asked.promptBytes);
   terms.model = modelSeconds(candidate, load);
   terms.queue = queueSeconds(candidate, output / decodeTps);
-  terms.prefill = tokens / prefillTps / (1 - Math.min(prefillSlowdownMax, prefillSlowdown * running));
-  terms.decode = decodeWeight * (output / decodeTps) * (1 + decodeSlowdown * running);
+  const slowdown = candidate.isHot === true ? hotSlowdown : 1;
+  terms.prefill = (slowdown * tokens) / prefillTps / (1 - Math.min(prefillSlowdownMax, prefillSlowdown * running));
+  terms.policy = candidate.batteryShare === undefined ? 0 : batterySeconds * (1 - candidate.batteryShare);
+  terms.decode = slowdown * decodeWeight * (output / decodeTps) * (1 + decodeSlowdown * running);
   terms.evict = isCold ? candidate.evictSeconds : 0;
   terms.copy = isCold && isCopy ? Math.max(copySecondsMin, copyShare * load) : 0;
   terms.risk = failures === 0 ? 0 : Math.min(riskSecondsMax, riskSecondsFirst * 2 ** (failures - 1));
+}
+
+/** Machines are guessed beside each other: where one does half of what was guessed of it, so will the others. */
+function scaled(guessed: number | undefined, scale: number): number | undefined {
+  return guessed === undefined ? undefined : guessed * scale;
 }
 
 function pathSeconds({self, relayed, roundTripMs}: Priced, bytes: number): number {
@@ -201,9 +238,9 @@ function modelSeconds({state, waitMs, ageMs, hasRoom}: Priced, load: number): nu
   return state === 'loading' ? Math.max(0, waitMs - ageMs) / 1000 : load + (hasRoom ? 0 : noRoomSeconds);
 }
 
-function loadSeconds({learned, likely, sizeBytes, state}: Priced): number {
+function loadSeconds({guess, learned, likely, sizeBytes, state}: Priced): number {
   const pull = state === 'absent' ? sizeBytes / pullBytesPerSecond : 0;
-  const load = learned?.loadMs ?? likely?.loadMs;
+  const load = learned?.loadMs ?? likely?.loadMs ?? guess?.loadMs;
   return pull + (load === undefined ? loadStartSeconds + sizeBytes / loadBytesPerSecond : load / 1000);
 }
 

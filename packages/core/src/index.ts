@@ -72,6 +72,8 @@ export {firstByteBudgetMs} from './first-byte-budget.ts';
 export type {PatienceLimits} from './first-byte-budget.ts';
 export {isNews, learn, learnedNames, nothingLearned} from './learned.ts';
 export type {LearnedFacts, LearnedName} from './learned.ts';
+export {easyMachine, isBatteryLow} from './machine-port.ts';
+export type {MachineState, MachineWatch} from './machine-port.ts';
 export {guessHardware} from './guess-hardware.ts';
 export type {MachineFacts, ProcessorFacts} from './guess-hardware.ts';
 export {rank, toEntry, weigh} from './rank.ts';

@@ -4,13 +4,13 @@ import type {ModelFacts} from './model.ts';
 import type {HardwareFacts} from './record.ts';
 
 /** What may be expected of a model that has not been measured. */
-type Likely = Pick<LearnedFacts, 'prefillTps' | 'decodeTps' | 'loadMs'>;
+export type Likely = Pick<LearnedFacts, 'prefillTps' | 'decodeTps' | 'loadMs'>;
 
 /** Finds a model of one node in no time, and guesses from the node's other models what is not known of this one. */
 export interface InventoryIndex {
   find(digest: Digest): ModelFacts | undefined;
-  /** By its other models, else by its hardware; undefined when nothing is known of either. */
-  likely(model: ModelFacts, hardware: HardwareFacts | undefined): Likely | undefined;
+  /** By its other models; undefined when none of them has been measured. */
+  likely(model: ModelFacts): Likely | undefined;
 }
 
 /** Of the bandwidth of a memory that much is reached, and a load takes so long before the first byte is read. */
@@ -39,21 +39,22 @@ function makeIndex(models: readonly ModelFacts[]): InventoryIndex {
   const load = slowest(measured, ({sizeBytes, learned}) => learned?.loadMs && sizeBytes / learned.loadMs);
   return {
     find: digest => byDigest.get(digest),
-    likely(model, hardware) {
-      if (measured.length === 0 && hardware === undefined) return undefined;
-      const {parameters, sizeBytes} = model;
-      const guess = hardware && guessFrom(hardware, model);
+    likely({parameters, sizeBytes}) {
+      if (measured.length === 0) return undefined;
       return {
-        prefillTps: prefill === undefined || parameters === 0 ? guess?.prefillTps : prefill / parameters,
-        decodeTps: decode === undefined ? guess?.decodeTps : decode / sizeBytes,
-        loadMs: load === undefined ? guess?.loadMs : sizeBytes / load,
+        prefillTps: prefill === undefined || parameters === 0 ? undefined : prefill / parameters,
+        decodeTps: decode === undefined ? undefined : decode / sizeBytes,
+        loadMs: load === undefined ? undefined : sizeBytes / load,
       };
     },
   };
 }
 
-/** Each token written reads all weights once, and each token read takes two operations for each parameter. */
-function guessFrom(hardware: HardwareFacts, {parameters, sizeBytes}: ModelFacts): Likely {
+/**
+ * Pure: by the kind of machine alone. Each token written reads all weights once, and each token read takes two
+ * operations for each parameter.
+ */
+export function guessFrom(hardware: HardwareFacts, {parameters, sizeBytes}: ModelFacts): Likely {
   return {
     prefillTps: parameters === 0 ? undefined : hardware.operationsPerSecond / (2 * parameters),
     decodeTps: (bandwidthShare * hardware.memoryBytesPerSecond) / sizeBytes,

@@ -1,8 +1,9 @@
 import type {Exclusion, Question, SelfFacts} from './candidates.ts';
 import {isProven} from './ids.ts';
 import type {Digest} from './ids.ts';
-import {inventoryIndex} from './inventory-index.ts';
-import type {InventoryIndex} from './inventory-index.ts';
+import {guessFrom, inventoryIndex} from './inventory-index.ts';
+import type {InventoryIndex, Likely} from './inventory-index.ts';
+import {isBatteryLow} from './machine-port.ts';
 import type {ModelFacts} from './model.ts';
 import type {Beat, EngineBeat} from './record.ts';
 import type {KnownNode} from './view.ts';
@@ -20,7 +21,8 @@ export interface NodeFacts {
   readonly roomBytes: number;
   readonly hasRoom: boolean;
   readonly evictSeconds: number;
-  readonly likely: ReturnType<InventoryIndex['likely']>;
+  readonly likely: Likely | undefined;
+  readonly guess: Likely | undefined;
 }
 
 type Asking = Pick<Question, 'digests' | 'needs'>;
@@ -63,7 +65,7 @@ export function nodeFacts(
   const room = roomFor(beat, engine ? undefined : model, index);
   return {
     beat,
-    exclusion: exclude(needs, beat, model, engine !== undefined),
+    exclusion: exclude(needs, beat, model, {loaded: engine !== undefined, isSelf}),
     model,
     engine,
     state: engine?.readiness ?? (model ? 'stored' : 'absent'),
@@ -72,7 +74,8 @@ export function nodeFacts(
     roomBytes: room.bytes,
     hasRoom: room.suffices,
     evictSeconds: room.evictSeconds,
-    likely: model && model.learned === undefined ? index.likely(model, hardware) : undefined,
+    likely: model && model.learned === undefined ? index.likely(model) : undefined,
+    guess: model && hardware && guessFrom(hardware, model),
   };
 }
 
@@ -81,10 +84,12 @@ function exclude(
   needs: Question['needs'],
   beat: Beat,
   model: ModelFacts | undefined,
-  loaded: boolean,
+  {loaded, isSelf}: {readonly loaded: boolean; readonly isSelf: boolean},
 ): Exclusion | undefined {
   if (beat.flags.draining) return 'draining';
   if (beat.flags.paused) return 'paused';
+  // What enters at the machine is its owner's own matter.
+  if (!isSelf && isBatteryLow(beat.flags.batteryShare)) return 'battery';
   if (!model) return 'artifact';
   if (!needs.every(need => model.capabilities.includes(need))) return 'capability';
   if (!loaded && beat.memory.totalBytes > 0 && model.needBytes > beat.memory.totalBytes) return 'too large';

@@ -137,3 +137,26 @@ test('a limit on output tokens shortens the writing', t => {
   t.is(decode(undefined), 2);
   t.is(decode(10), 0.1);
 });
+
+test('a machine on its battery is spared, the more the emptier it is; a hot one goes half as fast', t => {
+  const near = candidate('N', {state: 'ready', learned: learned()});
+  t.is(order([holder({batteryShare: 0.5, freeSlots: 4}), near]), 'N H');
+  const costs = ranked([holder({batteryShare: 0.4}), candidate('W', {...holder(), node: near.node, isHot: true})]);
+  const [of] = costs.filter(({name}) => name === 'H');
+  t.is(of?.cost?.terms.policy, 3 * 0.6);
+  const hot = costs.find(({isHot}) => isHot === true)?.cost?.terms;
+  t.is(hot?.decode, 2 * (of?.cost?.terms.decode ?? 0));
+  t.is(hot?.prefill, 2 * (of?.cost?.terms.prefill ?? 0));
+});
+
+test('guesses count beside each other: a machine like one that was slower than guessed is expected to be as slow', t => {
+  const guess = {prefillTps: 50_000, decodeTps: 2000, loadMs: 900};
+  const measured = holder({guess, learned: learned({prefillTps: 1000, decodeTps: 40})});
+  const same = candidate('N', {guess});
+  const twice = candidate('T', {guess: {...guess, prefillTps: 100_000, decodeTps: 4000}});
+  const decode = (name: string): number | undefined =>
+    ranked([measured, same, twice]).find(one => one.name === name)?.cost?.terms.decode;
+  t.is(decode('N'), decode('H'));
+  t.is(decode('T'), (decode('H') ?? 0) / 2);
+  t.is(ranked([measured, same])[0]?.name, 'H', 'so that a guess alone is no reason for a second copy');
+});

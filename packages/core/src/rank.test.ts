@@ -138,6 +138,8 @@ const worsenings: readonly (readonly [string, (candidate: Candidate) => Candidat
   ['prefill', one => ({...one, learned: one.learned && {...one.learned, prefillTps: 10}})],
   ['decode', one => ({...one, learned: one.learned && {...one.learned, decodeTps: 1}})],
   ['evict', one => ({...one, evictSeconds: one.evictSeconds + 10})],
+  ['policy', one => ({...one, batteryShare: 0.1})],
+  ['prefill and decode', one => ({...one, isHot: true})],
   ['risk', one => ({...one, failures: one.failures + 2})],
 ];
 

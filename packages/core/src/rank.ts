@@ -37,7 +37,7 @@ export function rank(candidates: readonly Candidate[], asked: Asked): readonly R
 
 /** A candidate that nobody has weighed yet. */
 export function toEntry(candidate: Candidate): Entry {
-  return {...candidate, seconds: Infinity, group: 0};
+  return {...asData(candidate), seconds: Infinity, group: 0};
 }
 
 /**
@@ -178,8 +178,13 @@ function isTooShort({contextTokens}: Entry, {promptBytes}: Asked): boolean {
   return contextTokens !== undefined && promptBytes > contextTokens * bytesPerTokenMax;
 }
 
-/** The candidate as it was, as plain data that a journal can keep. */
-function withPlace(c: Entry, place: number | undefined, reason: string, cost: Cost | undefined): Ranked {
+/** The candidate as it was, with its place. */
+function withPlace(entry: Entry, place: number | undefined, reason: string, cost: Cost | undefined): Ranked {
+  return {...asData(entry), place, reason, cost};
+}
+
+/** Plain data that a journal can keep; field by field, because a candidate may look its facts up elsewhere. */
+function asData(c: Candidate): Candidate {
   return {
     node: c.node,
     name: c.name,
@@ -204,12 +209,12 @@ function withPlace(c: Entry, place: number | undefined, reason: string, cost: Co
     roundTripMs: c.roundTripMs,
     relayed: c.relayed,
     failures: c.failures,
+    batteryShare: c.batteryShare,
+    isHot: c.isHot,
     learned: c.learned,
     likely: c.likely,
+    guess: c.guess,
     hitBytes: c.hitBytes,
     missingBytes: c.missingBytes,
-    place,
-    reason,
-    cost,
   };
 }

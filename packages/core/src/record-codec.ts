@@ -6,7 +6,7 @@ import {encode} from 'cborg';
 import {z} from 'zod';
 import {isProven} from './ids.ts';
 import {nameLengthMax} from './limits.ts';
-import type {Beat, EngineBeat, Leave, NodeRecord, SignedRecord, Sketch} from './record.ts';
+import type {Beat, EngineBeat, Leave, NodeFlags, NodeRecord, SignedRecord, Sketch} from './record.ts';
 import {digestBytes, digestToBytes, isFromNewer, parse, payloadLimit, text, whole, wireVersion} from './wire.ts';
 
 /** Most engines one beat tells of: what fits the largest record. */
@@ -55,6 +55,7 @@ const record = z.discriminatedUnion('k', [
     e: z.array(engine).max(enginesMax),
     m: z.tuple([z.union([z.literal(0), z.literal(1)]), whole, whole]).rest(z.unknown()),
     f: whole,
+    p: z.int().min(0).max(100).optional(),
   }),
   z.object({
     k: z.literal('sketch'),
@@ -68,6 +69,7 @@ const record = z.discriminatedUnion('k', [
 
 const drainingBit = 1;
 const pausedBit = 2;
+const hotBit = 4;
 
 /** The payload of a beat; the node itself stands in the envelope, where the signature proves it. */
 export function encodeBeat(beat: Beat): Uint8Array {
@@ -86,8 +88,13 @@ export function encodeBeat(beat: Beat): Uint8Array {
       .slice(0, enginesMax)
       .map(encodeEngine),
     m: [beat.memory.kind === 'device' ? 1 : 0, Math.round(beat.memory.totalBytes), Math.round(beat.memory.freeBytes)],
-    f: (beat.flags.draining ? drainingBit : 0) + (beat.flags.paused ? pausedBit : 0),
+    f: encodeFlags(beat.flags),
+    ...(beat.flags.batteryShare === undefined ? {} : {p: Math.round(100 * beat.flags.batteryShare)}),
   });
+}
+
+function encodeFlags({draining, paused, isHot}: NodeFlags): number {
+  return (draining ? drainingBit : 0) + (paused ? pausedBit : 0) + (isHot === true ? hotBit : 0);
 }
 
 export function encodeLeave({boot, sequence}: Leave): Uint8Array {
@@ -150,7 +157,12 @@ export function decodeRecord({node, payload}: SignedRecord): NodeRecord {
     inventory: found.i,
     engines: found.e,
     memory: {kind: kind === 1 ? 'device' : 'ram', totalBytes, freeBytes},
-    flags: {draining: (found.f & drainingBit) !== 0, paused: (found.f & pausedBit) !== 0},
+    flags: {
+      draining: (found.f & drainingBit) !== 0,
+      paused: (found.f & pausedBit) !== 0,
+      ...((found.f & hotBit) === 0 ? {} : {isHot: true}),
+      ...(found.p === undefined ? {} : {batteryShare: found.p / 100}),
+    },
   };
 }
 

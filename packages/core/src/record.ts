@@ -37,6 +37,10 @@ export interface MemoryFacts {
 export interface NodeFlags {
   readonly draining: boolean;
   readonly paused: boolean;
+  /** Charge of its battery, 0…1, while it runs on it. */
+  readonly batteryShare?: number | undefined;
+  /** It makes itself slower so as not to become hotter. */
+  readonly isHot?: boolean | undefined;
 }
 
 /** A node's short-lived statement about itself. At most `beatBytesMax` on the wire. */

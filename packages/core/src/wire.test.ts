@@ -80,6 +80,17 @@ test('a beat with four engines fits its budget', t => {
   t.true(encodeBeat(long).length <= beatBytesMax, `${encodeBeat(long).length} bytes`);
 });
 
+test('a beat tells of battery and heat while there is something to tell', t => {
+  const flagsOf = (flags: Parameters<typeof beat>[1]): unknown => {
+    const record = decodeRecord(signed(encodeBeat(beat('A', flags))));
+    return record.kind === 'beat' ? record.flags : undefined;
+  };
+  const plain = {draining: false, paused: true};
+  t.deepEqual(flagsOf({flags: plain}), plain);
+  const tired = {draining: false, paused: false, batteryShare: 0.37, isHot: true};
+  t.deepEqual(flagsOf({flags: tired}), tired);
+});
+
 test('the fullest sketch fits a record, and keeps the newest hashes', t => {
   const hashes = new Set(Array.from({length: 1000}, (_, index) => 4_000_000_000 + index));
   const prompts = new Map(['a', 'b', 'c'].map(letter => [digest(letter), hashes]));

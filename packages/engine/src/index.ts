@@ -14,5 +14,7 @@ export {startHosted} from './start-hosted.ts';
 export type {HostedConfig} from './hosted-worker.ts';
 export {startEngineHost} from './start-engine-host.ts';
 export type {EngineHostConfig} from './start-engine-host.ts';
+export {startMachineWatch} from './start-machine-watch.ts';
+export type {MachineWatchConfig} from './start-machine-watch.ts';
 export {knownArchitectures} from './known-architectures.ts';
 export {livingEngines} from './pid-files.ts';

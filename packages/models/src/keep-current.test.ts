@@ -6,7 +6,7 @@ import {countFile, makeModelPlace, otherFile, sha256Of, tinyFile} from '../../..
 import {until, untilProven} from '../../../test/support/model-place.ts';
 import {startModelStore} from './start-model-store.ts';
 
-test('S74: a deleted model is out of the list within two seconds, and an added one is in it', async t => {
+test('S74, S78: a deleted model is out of the list by itself within two seconds, and an added one is in it', async t => {
   const {models, config, environment} = await makeModelPlace(t, [countFile]);
   const {clock} = environment;
   await using store = await startModelStore(config, environment);
