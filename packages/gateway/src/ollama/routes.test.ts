@@ -121,6 +121,15 @@ for (const [what, text, message] of [
   }
 }
 
+test('a pull that names no model is a 400, and one of an unknown model an error in its stream', async t => {
+  const {url} = await open(t);
+  const pull = async (wish: object) => fetch(`${url}/api/pull`, {method: 'POST', body: JSON.stringify(wish)});
+  t.is((await pull({})).status, 400);
+  const unknown = await pull({model: 'nope'});
+  t.is(unknown.status, 200);
+  t.regex(await unknown.text(), /^\{"error":"pull model manifest: file does not exist: .*models\.folders.*"\}\n$/u);
+});
+
 test('C27: what does not exist, or not by this method, is an error of the same shape', async t => {
   const {url} = await open(t);
   for (const [method, path, status] of [

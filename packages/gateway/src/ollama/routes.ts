@@ -175,12 +175,16 @@ async function bodyOf(request: IncomingMessage, service: RouteService): Promise<
   return isProblem(bytes) ? bytes : readJsonBody(bytes);
 }
 
-/** Line by line unless the client wants only the last one. A stream tells its error in a line, as Ollama does. */
+/**
+ * Line by line unless the client wants only the last one. As with Ollama, what the client did wrong is told before
+ * anything begins, and what goes wrong later in a line of the stream.
+ */
 function sendProgress(
   response: ServerResponse,
   {stream}: JsonObject,
   progress: Progress | Problem,
 ): undefined | Problem {
+  if (isProblem(progress) && progress.status < 500) return progress;
   const last = isProblem(progress) ? undefined : progress.lines.at(-1);
   if (stream === false) {
     if (isProblem(progress)) return progress;
