@@ -59,7 +59,7 @@ export function testFaults(dialect: FaultDialect): void {
     await judgeRest(t, both(), cases, answers);
   });
 
-  test.serial(`R1, R9, C6, C7: clients that leave an engine that says nothing more, ${name}`, async t => {
+  test.serial(`R1, R3, R9, C6, C7, C67: clients that leave an engine that says nothing more, ${name}`, async t => {
     t.timeout(240_000);
     const before = await newestChange(both());
     // Who counts tokens does not wait for an engine that says nothing.
@@ -81,7 +81,7 @@ export function testFaults(dialect: FaultDialect): void {
     t.deepEqual(await timesAsked(both(), cases), new Set([1]));
   });
 
-  test.serial(`S87, C51: an engine that is killed, ${name}`, async t => {
+  test.serial(`S87, C51, C52: an engine that is killed, ${name}`, async t => {
     t.timeout(240_000);
     const cases = faultCases(endpoints, stalls, ['local', 'remote']);
     const asked = cases.map(each => askCase(both(), each));
