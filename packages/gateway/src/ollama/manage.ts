@@ -82,23 +82,29 @@ function complain({template, adapters, quantize}: JsonObject): Problem | undefin
   return undefined;
 }
 
-function baseOf({from, files}: JsonObject, find: FindModel): KnownModel | Problem {
+function baseOf(body: JsonObject, find: FindModel): KnownModel | Problem {
+  const {from, files} = body;
   if (typeof from === 'string' && from !== '') return find(from) ?? cannotPull({model: from});
-  const digests = isObject(files) ? Object.entries(files) : [];
-  const [first] = digests;
-  if (first === undefined) return badRequest("neither 'from' or 'files' was specified");
-  const [file, digest] = first;
-  if (!file.toLowerCase().endsWith('.gguf') || digests.length > 1) {
-    return badRequest('only one GGUF file can be made a model by this server');
-  }
-  const model = typeof digest === 'string' ? find(digest) : undefined;
+  const given = isObject(files) ? Object.keys(files).length : 0;
+  if (given === 0) return badRequest("neither 'from' or 'files' was specified");
+  const file = modelFile(body);
+  if (file === undefined) return badRequest('only one GGUF file can be made a model by this server');
   return (
-    model ??
+    find(file.digest) ??
     badRequest(
-      `no node of the mesh has a model with the digest of ${file}; put the file into a folder that models.folders names`,
+      `no node of the mesh has a model with the digest of ${file.name}, or it is no model; ` +
+        'upload it as a blob, or put it into a folder that models.folders names',
       {status: 404, code: 'model_not_found'},
     )
   );
+}
+
+/** Pure: the file that `create` is to make a model of, by its digest; undefined unless it is one GGUF file. */
+export function modelFile({files}: JsonObject): {readonly name: string; readonly digest: string} | undefined {
+  const [first, ...others] = isObject(files) ? Object.entries(files) : [];
+  if (first === undefined || others.length > 0) return undefined;
+  const [name, digest] = first;
+  return name.toLowerCase().endsWith('.gguf') && typeof digest === 'string' ? {name, digest} : undefined;
 }
 
 /** Pure: the preset that `copy` makes. */

@@ -192,13 +192,13 @@ test('C57, R103: keep_alive goes with every kind of request, and a bad one is re
   }
 });
 
-test('blobs: a file that is a model of the mesh is there already, and others cannot be uploaded', async t => {
+test('blobs: a file that is a model of the mesh is there already, and without a data folder no other can be brought', async t => {
   const {url} = await open(t);
   const [known, other] = [`${url}/api/blobs/sha256:${'ab'.repeat(32)}`, `${url}/api/blobs/sha256:${'cd'.repeat(32)}`];
   t.is((await fetch(known, {method: 'HEAD'})).status, 200);
   t.is((await fetch(known, {method: 'POST', body: 'x'})).status, 200);
   t.is((await fetch(other, {method: 'HEAD'})).status, 404);
   const refused = await fetch(other, {method: 'POST', body: 'x'});
-  t.is(refused.status, 501);
-  t.regex(String((await json(refused))['error']), /not supported.*models\.folders/u);
+  t.is(refused.status, 400);
+  t.regex(String((await json(refused))['error']), /no data folder/u);
 });
