@@ -117,15 +117,16 @@ export function readCopy(body: JsonObject, find: FindModel, nowWallMs: number): 
   if (model === undefined) {
     return badRequest(`model "${source.slice(0, 200)}" not found`, {status: 404, code: 'model_not_found'});
   }
-  const before = model.preset ?? {system: '', parameters: {}, messages: [], license: ''};
-  return {...before, name: name.name, from: model.target, madeWallMs: nowWallMs};
+  const {system = '', parameters = {}, messages = [], license = ''} = model.preset ?? {};
+  return {name: name.name, from: model.target, system, parameters, messages, license, madeWallMs: nowWallMs};
 }
 
 /** Pure: what `delete` is about: a preset, because files of models are never touched. */
 export function readDeletion(body: JsonObject, find: FindModel): Preset | Problem {
   const model = modelOf(body, find);
   if (isProblem(model)) return model;
-  if (model.preset && nameKey(model.preset.name) === nameKey(model.asked)) return model.preset;
+  const {preset} = model;
+  if (preset && preset.isStored !== true && nameKey(preset.name) === nameKey(model.asked)) return preset;
   const nodes = model.report.nodes.map(({name}) => name).join(', ');
   return badRequest(
     `hearsay does not delete files of models: remove the file of '${model.asked}' itself, on ${nodes || 'its node'}`,
@@ -138,7 +139,8 @@ function newName(value: unknown, find: FindModel): {readonly kind: 'name'; reado
   if (typeof value !== 'string' || value === '') return badRequest('model is required', {param: 'model'});
   if (!isModelName(value)) return badRequest('invalid model name', {param: 'model'});
   const there = find(value);
-  if (there && !there.preset) return badRequest(`a model named '${value}' exists already; take another name`);
+  if (there && (!there.preset || there.preset.isStored === true))
+    return badRequest(`a model named '${value}' exists already; take another name`);
   return {kind: 'name', name: tagged(value)};
 }
 

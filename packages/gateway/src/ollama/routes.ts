@@ -72,7 +72,7 @@ function lists(service: RouteService, {find}: OllamaService): readonly Route[] {
         const model = isProblem(body) ? body : modelOf(body.body, findFor(raw));
         if (isProblem(model)) return model;
         return showModel(model, usableContext(model, service), {
-          modifiedWallMs: model.preset?.madeWallMs ?? startedWallMs,
+          modifiedWallMs: model.preset?.madeWallMs || startedWallMs,
           isCopilot: (headerOf(raw, 'user-agent') ?? '').startsWith('GitHubCopilotChat/'),
         });
       },
