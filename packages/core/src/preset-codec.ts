@@ -1,5 +1,6 @@
 /** What stores add to models, in inventories. */
 import {z} from 'zod';
+import {parseObject} from './json.ts';
 import {nameLengthMax} from './limits.ts';
 import type {ModelPreset} from './model.ts';
 import {text} from './wire.ts';
@@ -18,7 +19,7 @@ export const wirePreset: z.ZodType<ModelPreset> = z
     name,
     template: undefined,
     system: system === '' ? undefined : system,
-    parameters: parseParameters(parameters),
+    parameters: parseObject(parameters) ?? {}, // the model runs without them
   }));
 
 /** Those that may be told, as they travel. One that is too long is left out: half a system prompt is none. */
@@ -31,13 +32,4 @@ export function presetsTold(presets: readonly ModelPreset[]): readonly unknown[]
     const saysNothing = system === '' && written === '{}';
     return fits && !saysNothing && name.length <= nameLengthMax ? [[name, system, written]] : [];
   });
-}
-
-function parseParameters(written: string): ModelPreset['parameters'] {
-  try {
-    const value: unknown = JSON.parse(written);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? {...value} : {};
-  } catch {
-    return {}; // the model runs without them
-  }
 }
