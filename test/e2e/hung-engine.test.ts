@@ -9,7 +9,7 @@ import {until} from '../support/until.ts';
 const model = 'tiny-deep-F16';
 
 test.serial(
-  'a hung engine costs a request its time but not its answer: before output another node takes it',
+  'C40: a hung engine costs a request its time but not its answer: before output another node takes it',
   async t => {
     const mesh = `hung-${Math.random().toString(36).slice(2)}`;
     const folder = await modelFolder(t, `${model}.gguf`);

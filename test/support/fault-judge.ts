@@ -4,9 +4,9 @@ import type {Asked, AskedAnswer} from './ask.ts';
 import {piecesIn, piecesSeen} from './fault-cases.ts';
 import type {FaultCase, FaultDialect} from './fault-cases.ts';
 
-/** Every client has heard all that its engine says. */
-export function areHeard(cases: readonly FaultCase[], asked: readonly Asked[]): boolean {
-  return cases.every((each, index) => piecesIn(asked[index]?.heard() ?? '').length >= piecesSeen(each).length);
+/** Its client has heard all that its engine says. */
+export function isHeard(each: FaultCase, asked: Asked | undefined): boolean {
+  return piecesIn(asked?.heard() ?? '').length >= piecesSeen(each).length;
 }
 
 /** Status, shape, and what had been said: once, and followed by an error. */

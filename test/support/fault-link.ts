@@ -5,7 +5,7 @@ import {startDaemon} from './daemon.ts';
 import type {Daemon} from './daemon.ts';
 import {bodyOf, faultCases, faultFiles, faultSlots, stalls} from './fault-cases.ts';
 import type {FaultDialect} from './fault-cases.ts';
-import {areHeard, judge, judgeJournal} from './fault-judge.ts';
+import {isHeard, judge, judgeJournal} from './fault-judge.ts';
 import {modelFolder} from './models.ts';
 import {curl, meetMsMax, netTest} from './net-trial.ts';
 import {switchedLan} from './network-namespaces.ts';
@@ -36,7 +36,11 @@ export function testCutLink(dialect: FaultDialect): void {
     const cases = faultCases(needing, stalls, ['remote']);
     const posts = cases.map(each => ({url: entry.url + each.endpoint.path, body: bodyOf(each)}));
     const asked = askAll(lan.within(1), posts);
-    await until('all are stuck', async () => areHeard(cases, asked) && (await asksSeen(holder)) === cases.length);
+    await until(
+      'all are stuck',
+      async () =>
+        cases.every((each, index) => isHeard(each, asked[index])) && (await asksSeen(holder)) === cases.length,
+    );
     lan.cable(0, 'down');
     const answers = await Promise.all(asked.map(async ({answer}) => answer));
     for (const [index, each] of cases.entries()) judge(t, dialect, each, answers[index]);

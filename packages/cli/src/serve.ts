@@ -152,6 +152,7 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
         ...config.gateway,
         contextTokens: config.engine.contextMax ?? contextUntilKnown,
         presetsFile: inData('names.json'),
+        blobsFolder: inData('models'),
       },
       {...deps, cluster, status, mesh: mesh.admin, keyRing: keys, openApi: openApi(version)},
     ),

@@ -48,9 +48,8 @@ export function giveUp(request: ClientRequest, {ranked, tried: triedNodes, busyM
   }
   if (others.some(isUnable) && others.every(each => isUnable(each) || each.exclusion === 'artifact')) {
     const {model, needs} = request;
-    return new Fault('BAD_REQUEST', `${model || 'the model'} cannot do this: it lacks ${needs.join(' or ')}`, {
-      details,
-    });
+    const lacking = needs.length === 1 ? needs.join() : `at least one of ${needs.join(', ')}`;
+    return new Fault('BAD_REQUEST', `${model || 'the model'} cannot do this: it lacks ${lacking}`, {details});
   }
   const {placement} = request.policy;
   const what = placement.kind === 'pin' ? `pinned to ${placement.nodes.join(' or ')}, and it` : 'no node';

@@ -6,6 +6,7 @@ import type {
   EngineReport,
   KnownNode,
   ModelFacts,
+  ModelPreset,
   ModelReport,
   NodeId,
   NodeFlags,
@@ -229,6 +230,7 @@ function describeModel(holdings: readonly Holding[], stored: ReadonlyMap<Digest,
     parameters,
     contextMax,
     capabilities,
+    ...presetsOf(holdings),
     status: states.includes('ready') ? 'loaded' : states.includes('loading') ? 'loading' : 'unloaded',
     nodes: holdings.map(({node}) => node),
     conflict: false,
@@ -236,6 +238,16 @@ function describeModel(holdings: readonly Holding[], stored: ReadonlyMap<Digest,
     problem: undefined,
     hashed: stored.get(digest)?.hashed,
   };
+}
+
+/** Of each name the first one's: this node comes first. */
+function presetsOf(holdings: readonly Holding[]): Pick<ModelReport, 'presets'> {
+  const byName = new Map<string, ModelPreset>();
+  for (const preset of holdings.flatMap(({model}) => model.presets ?? [])) {
+    const key = preset.name.toLowerCase();
+    if (!byName.has(key)) byName.set(key, preset);
+  }
+  return byName.size === 0 ? {} : {presets: [...byName.values()]};
 }
 
 /** One name, several digests: every one of them is marked (law 6). While one is unknown, they may be the same. */

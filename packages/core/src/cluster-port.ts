@@ -2,7 +2,7 @@ import type {ControlAnswer} from './control.ts';
 import type {Digest, NodeId, RequestId} from './ids.ts';
 import type {Caller} from './caller.ts';
 import type {JournalQuery, RequestSummary} from './journal-port.ts';
-import type {Capability} from './model.ts';
+import type {Capability, ModelPreset} from './model.ts';
 import type {OperatorChange, OperatorState} from './operator.ts';
 import type {Policy} from './policy.ts';
 import type {RouteQuestion, RouteReport, WhyReport} from './why.ts';
@@ -75,6 +75,8 @@ export interface ModelReport {
   readonly parameters: number;
   readonly contextMax: number;
   readonly capabilities: readonly Capability[];
+  /** What stores add to it under some of its names. */
+  readonly presets?: readonly ModelPreset[];
   readonly status: 'loaded' | 'loading' | 'unloaded';
   /** Nodes that store it, this one first. */
   readonly nodes: readonly {readonly id: NodeId; readonly name: string; readonly local: boolean}[];

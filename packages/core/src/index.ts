@@ -24,6 +24,8 @@ export type {HostedChoice, HostedService} from './hosted.ts';
 export {hexFrom, isDigest, isNodeId, isProven, isRequestId, newRequestId} from './ids.ts';
 export {shortDigest, shortNode, toDigest, toNodeId} from './ids.ts';
 export type {Digest, NodeId, RequestId} from './ids.ts';
+export {isObject, parseObject} from './json.ts';
+export type {JsonObject} from './json.ts';
 export {nextKeepAlive, parseKeepAlive} from './keep-alive.ts';
 export type {KeepAlive, KeepAliveLimits} from './keep-alive.ts';
 export * from './limits.ts';

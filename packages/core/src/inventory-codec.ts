@@ -6,10 +6,14 @@ import type {LearnedFacts} from './learned.ts';
 import {inventoryBytesMax, nameLengthMax} from './limits.ts';
 import type {ModelFacts} from './model.ts';
 import type {HardwareFacts, Inventory} from './record.ts';
+import {presetsTold, wirePreset} from './preset-codec.ts';
 import {capability, digestBytes, digestToBytes, inventoryLimit, parse, text, whole, wireVersion} from './wire.ts';
 
 /** Most models one inventory tells of. */
 const modelsMax = 2000;
+
+/** Most names told of one model; one blob of Ollama may have many tags. */
+const namesMax = 16;
 
 const architectureLengthMax = 64;
 const quantLengthMax = 32;
@@ -42,6 +46,7 @@ const modelFacts = z
     x: z.array(z.string()).max(16),
     o: z.boolean(),
     l: learnedFacts.optional(),
+    t: z.array(wirePreset).max(namesMax).optional(),
   })
   .transform((m): ModelFacts => ({
     digest: m.d,
@@ -55,6 +60,7 @@ const modelFacts = z
     capabilities: m.x.flatMap(word => capability.safeParse(word).data ?? []), // a newer version may know more
     demo: m.o,
     ...(m.l === undefined ? {} : {learned: m.l}),
+    ...(m.t === undefined ? {} : {presets: m.t}),
   }));
 
 const inventory = z.object({
@@ -119,11 +125,9 @@ function encodeHardware(facts: HardwareFacts): unknown {
   );
 }
 
-/** Most names told of one model; one blob of Ollama may have many tags. */
-const namesMax = 16;
-
 /** Within the limits of the schema above, whatever the header of a file says: one odd file must not hide the others. */
 function encodeModel(model: ModelFacts): unknown {
+  const presets = presetsTold(model.presets ?? []).slice(0, namesMax);
   const [first, ...rest] = model.names.map(name => name.slice(0, nameLengthMax)).filter(name => name !== '');
   return {
     d: digestToBytes(model.digest),
@@ -137,6 +141,7 @@ function encodeModel(model: ModelFacts): unknown {
     x: model.capabilities,
     o: model.demo,
     ...(model.learned === undefined ? {} : {l: encodeLearned(model.learned)}),
+    ...(presets.length === 0 ? {} : {t: presets}),
   };
 }
 

@@ -34,13 +34,15 @@ export interface ModelFacts {
   readonly demo: boolean;
   /** What the node has measured of it; absent before the first request. */
   readonly learned?: LearnedFacts;
+  /** What its store adds to it under some of its names. */
+  readonly presets?: readonly ModelPreset[];
 }
 
 /** What a store adds to the bare weights under one of their names, as Ollama's tags do. For dialects that follow it. */
 export interface ModelPreset {
   /** The name that it holds for. */
   readonly name: string;
-  /** In Ollama's own template language, which llama-server does not read. */
+  /** In Ollama's own template language, which llama-server does not read; known only where the model is. */
   readonly template: string | undefined;
   /** The system prompt for requests that bring none. */
   readonly system: string | undefined;
@@ -56,7 +58,6 @@ export interface StoredModel extends ModelFacts {
   readonly files: readonly [string, ...string[]];
   /** The file that lets the model see or hear; also the last of `files`. */
   readonly projector?: string | undefined;
-  readonly presets?: readonly ModelPreset[];
   /** Why it cannot be used, in words a person can act on. */
   readonly problem: string | undefined;
   /** Share of the bytes hashed so far, 0…1; undefined when the digest is proven. */

@@ -1,3 +1,5 @@
+import {isObject} from './json.ts';
+
 /** What of a request helps to choose a node, beside the model: read once, where the body is parsed. */
 export interface RoutingHints {
   /** The client's own limit on output tokens. */
@@ -52,7 +54,7 @@ function sessionOf(
   header: (name: string) => string | undefined,
 ): string | undefined {
   const {metadata} = body; // Anthropic's; in it Claude Code names its session
-  const user = isRecord(metadata) ? metadata['user_id'] : undefined;
+  const user = isObject(metadata) ? metadata['user_id'] : undefined;
   const names = [...sessionHeaders.map(header), ...sessionFields.map(field => body[field]), user];
   for (const name of names) {
     if (typeof name === 'string' && name !== '' && name.length <= sessionLengthMax) return name;
@@ -69,7 +71,7 @@ function conversationOf(body: Readonly<Record<string, unknown>>): readonly strin
   if (!Array.isArray(messages)) return pieces;
   const all: readonly unknown[] = messages;
   for (const message of all) {
-    if (!isRecord(message)) continue;
+    if (!isObject(message)) continue;
     const {role, content, tool_calls: calls} = message;
     const said = typeof content === 'string' ? content : contentText(content);
     pieces.push(`${String(role)}\u001F${said}${calls === undefined ? '' : JSON.stringify(calls)}`);
@@ -84,18 +86,14 @@ function contentText(content: unknown): string {
 }
 
 function partText(part: unknown): string {
-  if (!isRecord(part)) return '';
+  if (!isObject(part)) return '';
   const {text, image_url: image} = part;
   if (typeof text === 'string') return text;
-  const url = isRecord(image) ? image['url'] : image;
+  const url = isObject(image) ? image['url'] : image;
   if (typeof url !== 'string') return JSON.stringify(part);
   return `${url.length} ${url.slice(0, imageEndLength)} ${url.slice(-imageEndLength)}`;
 }
 
 function positive(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) && value > 0 ? value : undefined;
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,4 +1,4 @@
-import {Fault} from '@hearsay/core';
+import {Fault, isObject} from '@hearsay/core';
 import type {Endpoint, Refusal} from '@hearsay/core';
 
 /** What hosted services with an OpenAI-compatible API have in common with llama-server. */
@@ -101,10 +101,6 @@ function parse(body: Uint8Array): Readonly<Record<string, unknown>> {
 
 function encode(value: unknown): Uint8Array {
   return new TextEncoder().encode(JSON.stringify(value));
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function count(value: unknown): number | undefined {

@@ -1,6 +1,6 @@
 import {readdir} from 'node:fs/promises';
 import {basename, join} from 'node:path';
-import {Fault, timeLimit, type Clock} from '@hearsay/core';
+import {Fault, isObject, timeLimit, type Clock} from '@hearsay/core';
 import {downloadFile} from './download-file.ts';
 import type {EngineRecipe, InstallProgress} from './install-engine.ts';
 import {unpackFlat} from './unpack-flat.ts';
@@ -123,10 +123,6 @@ function parseRelease(value: unknown): {readonly tag: string; readonly assets: R
     return [{name, url, sizeBytes: size, sha256}];
   });
   return {tag, assets: new Map(assets.map(asset => [asset.name, asset]))};
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null;
 }
 
 async function fetchAsset(

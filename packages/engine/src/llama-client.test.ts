@@ -47,7 +47,7 @@ async function textOf(client: LlamaClient): Promise<string> {
   return text;
 }
 
-test('requests carry our key, the type and length of the body, and nothing else of interest', async t => {
+test('C19, C34: requests carry our key, the type and length of the body, and nothing else of interest', async t => {
   const {client, requests} = await clientOf(t, answer);
   t.is(await textOf(client), 'whole');
   const {host: _, ...headers} = requests[0]?.headers ?? {};

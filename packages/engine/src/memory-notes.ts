@@ -1,6 +1,6 @@
 import {mkdir, readFile, rename, writeFile} from 'node:fs/promises';
 import {dirname} from 'node:path';
-import {describeError} from '@hearsay/core';
+import {describeError, isObject} from '@hearsay/core';
 import type {Environment} from '@hearsay/core';
 
 /** What decides how much memory a load takes. */
@@ -125,8 +125,4 @@ function parseNote(json: unknown): readonly Note[] {
 
 function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isFinite(value) && value >= 0;
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null;
 }

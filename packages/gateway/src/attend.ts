@@ -4,6 +4,7 @@ import type {Cluster, Environment, RequestId} from '@hearsay/core';
 import type {Aliases} from './aliases.ts';
 import type {ErrorForm} from './error-form.ts';
 import type {IdempotentAnswers} from './idempotency.ts';
+import type {Blobs} from './ollama/blobs.ts';
 import type {Presets} from './ollama/presets.ts';
 import {problemFrom, sendProblem} from './problem.ts';
 import type {BodyRules} from './read-body.ts';
@@ -18,6 +19,8 @@ export interface RunService extends Environment, Patience, BodyRules {
   readonly defaultModel: string | undefined;
   /** Names that Ollama clients made. */
   readonly presets: Presets;
+  /** Files that they brought. */
+  readonly blobs: Blobs;
   /** When the gateway started; models have no date of their own. */
   readonly startedSeconds: number;
   /** Every request that is being read or answered; aborting one ends it with the reason. */

@@ -31,6 +31,7 @@ test('a recording that is not sent as a form is refused', async t => {
 
 const incomplete: readonly (readonly [path: string, body: object, param: string])[] = [
   ['/v1/embeddings', {model: 'tiny'}, 'input'],
+  ['/v1/embeddings', {model: 'tiny', input: []}, 'input'],
   ['/v1/rerank', {query: 'x'}, 'documents'],
   ['/embedding', {model: 'tiny'}, 'input'],
   ['/completion', {model: 'tiny'}, 'prompt'],
@@ -39,7 +40,7 @@ const incomplete: readonly (readonly [path: string, body: object, param: string]
   ['/v1/responses', {model: 'tiny'}, 'input'],
 ];
 for (const [path, body, param] of incomplete) {
-  test(`${path} without ${param} is the mistake of the client, and nobody is woken for it`, async t => {
+  test(`${path} with ${JSON.stringify(body)} lacks ${param}: that is the mistake of the client, and nobody is woken for it`, async t => {
     const cluster = scriptedCluster(() => scriptedAnswer(scriptedBody(['{}'])));
     await using gateway = await openGateway(cluster);
     const response = await fetch(gateway.url + path, {method: 'POST', body: JSON.stringify(body)});

@@ -9,10 +9,12 @@ interface PlainRequest {
   readonly needs: readonly Capability[];
   /** Fields without which the request means nothing; of each list one is enough. */
   readonly fields: readonly (string | readonly string[])[];
+  /** Nor do they mean anything as empty lists: llama-server calls that its own fault. */
+  readonly isFilled?: boolean;
 }
 
 /** A request that has one JSON object for an answer, which passes as it is. */
-export function plain(endpoint: Endpoint, {needs, fields}: PlainRequest): Operation {
+export function plain(endpoint: Endpoint, {needs, fields, isFilled = false}: PlainRequest): Operation {
   return {
     errors: openAiErrors,
     read(bytes, frame) {
@@ -21,8 +23,11 @@ export function plain(endpoint: Endpoint, {needs, fields}: PlainRequest): Operat
       const {body} = read;
       const missing = fields
         .map(names => [names].flat())
-        .find(names => !names.some(name => (body[name] ?? null) !== null));
-      if (missing !== undefined) return badRequest(`${missing.join(' or ')} is missing`, {param: missing[0] ?? ''});
+        .find(names => !names.some(name => isGiven(body[name], isFilled)));
+      if (missing !== undefined) {
+        const what = isFilled ? 'is missing or empty' : 'is missing';
+        return badRequest(`${missing.join(' or ')} ${what}`, {param: missing[0] ?? ''});
+      }
       const request = clientRequest({model: modelIn(body), endpoint, needs, body}, frame);
       if (isProblem(request)) return request;
       return {
@@ -33,4 +38,9 @@ export function plain(endpoint: Endpoint, {needs, fields}: PlainRequest): Operat
       };
     },
   };
+}
+
+function isGiven(value: unknown, isFilled: boolean): boolean {
+  if (value === undefined || value === null) return false;
+  return !isFilled || !Array.isArray(value) || value.length > 0;
 }

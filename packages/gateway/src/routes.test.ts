@@ -70,6 +70,9 @@ test('C27: what does not exist is a JSON error that names what does', async t =>
   t.is(status, 404);
   t.like(answer, {error: {type: 'invalid_request_error', code: 'not_found'}});
   t.regex(JSON.stringify(answer), /POST \/v1\/chat\/completions/u);
+  t.notRegex(JSON.stringify(answer), /\/api\/|\/hearsay\//u, 'only what is near');
+  const ollama = await json(await fetch(`${url}/api/nope`));
+  t.regex(JSON.stringify(ollama), /serves POST \/api\/chat/u);
 });
 
 test('a known path with another method is a 405 that says which is right', async t => {

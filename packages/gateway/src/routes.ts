@@ -21,10 +21,11 @@ import type {KeyRing} from './key-ring.ts';
 import {operatorRoutes} from './operator-routes.ts';
 import {visibleModels} from './visible-models.ts';
 import {wildcard} from './wildcard.ts';
+import {unknownPath, wrongMethod} from './wrong-path.ts';
 import {findModel, listModels} from './list-models.ts';
 import {meshRoutes} from './mesh-routes.ts';
 import {Metrics} from './metrics.ts';
-import {badRequest, isProblem, problemFrom, sendJson, sendProblem} from './problem.ts';
+import {isProblem, problemFrom, sendJson, sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
 import type {Operation} from './operation.ts';
 import {frontPage} from './front-page.ts';
@@ -54,7 +55,7 @@ export interface Route {
   /** Every spelling; the first is the one that people are told. */
   readonly paths: readonly string[];
   /** Changes what all clients have: an application needs a key that says so. All of the admin API is like that. */
-  readonly needsAdmin?: true;
+  readonly needsAdmin?: boolean;
   readonly handle: (request: FastifyRequest, reply: FastifyReply) => Answered;
 }
 
@@ -88,7 +89,7 @@ export function addRoutes(app: FastifyInstance, service: RouteService): void {
       });
     }
   }
-  const known = routes.map(({method, paths}) => `${method} ${paths[0]?.replace('*', '{id}')}`).join(', ');
+  const known = routes.map(({method, paths: [path = '']}) => `${method} ${path.replace('*', '{id}')}`);
   app.setNotFoundHandler((request, reply) => finish(request, reply, unknownPath(request, known)));
   app.setErrorHandler((error, request, reply) => {
     noteFailure(error, {path: request.routeOptions.url ?? ''}, service);
@@ -152,7 +153,7 @@ function openAiRoutes(service: RouteService): readonly Route[] {
 /** llama-server's own API, so that its clients and its tests work here too. */
 function llamaRoutes(service: RouteService): readonly Route[] {
   const text = native('/completion');
-  const vectors = plain('/embedding', {needs: ['embeddings'], fields: [['input', 'content']]});
+  const vectors = plain('/embedding', {needs: ['embeddings'], fields: [['input', 'content']], isFilled: true});
   return [
     engineRoute(['/completion'], text, service),
     engineRoute(['/completions'], byModel(completion('/v1/completions'), text), service),
@@ -173,7 +174,7 @@ function lookRoute(path: Endpoint, service: RunService, rewrite?: (answer: JsonO
   return {method: 'GET', paths: [path], handle: ({raw}, reply) => serveRun(raw, reply.raw, operation, service)};
 }
 
-const embeddings = plain('/v1/embeddings', {needs: ['embeddings'], fields: ['input']});
+const embeddings = plain('/v1/embeddings', {needs: ['embeddings'], fields: ['input'], isFilled: true});
 
 /** Some clients are told the base URL without `/v1`. */
 function both(path: string): readonly string[] {
@@ -283,17 +284,4 @@ function ready({cluster}: RouteService): JsonObject | Problem {
   const message = 'neither this node nor any that it reaches has a model that can be used';
   const headers = {'retry-after': '1'};
   return {kind: 'problem', status: 503, type: 'server_error', code: 'no_candidate', message, headers};
-}
-
-function wrongMethod({method}: FastifyRequest, allowed: string): Problem {
-  return badRequest(`${method} is not possible here; use ${allowed}`, {
-    status: 405,
-    code: 'method_not_allowed',
-    headers: {allow: allowed},
-  });
-}
-
-function unknownPath({method, url}: FastifyRequest, known: string): Problem {
-  const path = url.split('?', 1)[0]?.slice(0, 200) ?? '';
-  return badRequest(`${method} ${path} does not exist; hearsay serves ${known}`, {status: 404, code: 'not_found'});
 }

@@ -14,6 +14,7 @@ import type {KeyRing} from './key-ring.ts';
 import {HeldBodies, heldBytesMax} from './held-bodies.ts';
 import type {JsonObject} from './json.ts';
 import {listenAlso} from './listen-also.ts';
+import {openBlobs} from './ollama/blobs.ts';
 import {openPresets} from './ollama/presets.ts';
 import {problemFrom, sendProblem} from './problem.ts';
 import {addRoutes} from './routes.ts';
@@ -56,6 +57,8 @@ export interface GatewayConfig {
   readonly contextTokens?: number;
   /** Keeps the names that Ollama clients make; without it they cannot make any. */
   readonly presetsFile?: string;
+  /** Keeps the files that Ollama clients bring, as hearsay's own store of models; without it they cannot bring any. */
+  readonly blobsFolder?: string;
   /** A further port to serve, when it is free: clients look for Ollama at a certain one. */
   readonly alsoPort?: number | undefined;
 }
@@ -126,6 +129,7 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
     startedSeconds: Math.floor(deps.clock.wallMs() / 1000),
     contextTokens: config.contextTokens,
     presets: await openPresets(config.presetsFile),
+    blobs: openBlobs(config.blobsFolder, deps.random),
   });
   await app.ready();
   const port = await listen(app.server, config);

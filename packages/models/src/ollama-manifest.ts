@@ -1,3 +1,6 @@
+import {isObject} from '@hearsay/core';
+import type {JsonObject} from '@hearsay/core';
+
 /** The parts of a tag that matter here, each by the sha256 of its blob. */
 export interface OllamaLayers {
   readonly model: string | undefined;
@@ -43,8 +46,6 @@ export async function parseLayers(
   return parseLayers(hash === undefined ? undefined : await readBlob(hash), readBlob, lists + 1);
 }
 
-type JsonObject = Readonly<Record<string, unknown>>;
-
 function isForUs({format, runner}: JsonObject): boolean {
   return format === 'gguf' || (format === undefined && runner !== 'mlx');
 }
@@ -84,8 +85,4 @@ function parseObject(text: string | undefined): JsonObject | undefined {
 
 function listOf(json: unknown): readonly JsonObject[] {
   return Array.isArray(json) ? json.filter(isObject) : [];
-}
-
-function isObject(json: unknown): json is JsonObject {
-  return typeof json === 'object' && json !== null && !Array.isArray(json);
 }

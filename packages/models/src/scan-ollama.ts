@@ -1,5 +1,5 @@
 import {basename, join} from 'node:path';
-import {nameLengthMax} from '@hearsay/core';
+import {nameLengthMax, parseObject} from '@hearsay/core';
 import type {ModelPreset} from '@hearsay/core';
 import type {FileDoor} from './file-door.ts';
 import {absentStamp, lookAt} from './file-stamp.ts';
@@ -149,10 +149,5 @@ function blobPath(root: string, hash: string): string {
 
 /** Settings like `{"temperature": 0.7, "stop": ["…"]}`; nothing when they are not that. */
 function parseParameters(text: string | undefined): ModelPreset['parameters'] {
-  try {
-    const json: unknown = JSON.parse(text ?? '{}');
-    return typeof json === 'object' && json !== null && !Array.isArray(json) ? {...json} : {};
-  } catch {
-    return {}; // the model runs without them
-  }
+  return parseObject(text ?? '{}') ?? {}; // the model runs without them
 }

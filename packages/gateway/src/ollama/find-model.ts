@@ -2,6 +2,7 @@ import type {Cluster, ModelReport} from '@hearsay/core';
 import type {Aliases} from '../aliases.ts';
 import {behindAlias} from '../choose-model.ts';
 import {modelNamed} from '../list-models.ts';
+import {storedPreset} from './known-model.ts';
 import type {FindModel, KnownModel} from './known-model.ts';
 import type {Presets} from './presets.ts';
 
@@ -12,7 +13,7 @@ export function modelFinder(cluster: Cluster, presets: Presets, aliases: Aliases
     const preset = presets.find(asked);
     const target = modelBehind(asked, {cluster, presets, aliases});
     const report = modelNamed(target, models);
-    return report ? known(asked, target, report, preset) : undefined;
+    return report ? known(asked, target, report, preset ?? storedPreset(target, target, report)) : undefined;
   };
 }
 

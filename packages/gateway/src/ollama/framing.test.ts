@@ -64,7 +64,7 @@ for (const size of [1, 2, 3, 7, 64, 100_000]) {
   });
 }
 
-test('C1, C3: lines come one by one, and proxies are told to let them through', async t => {
+test('C1, C3, C4: lines come one by one, and proxies are told to let them through', async t => {
   const gate = Promise.withResolvers<void>();
   async function* slow(): AsyncGenerator<string> {
     yield* chatEvents(['Hel']).slice(0, 2);

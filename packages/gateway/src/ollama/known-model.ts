@@ -1,7 +1,9 @@
 import type {Capability, ModelReport} from '@hearsay/core';
 import type {JsonObject} from '../json.ts';
-import {badRequest} from '../problem.ts';
+import {badRequest, isProblem} from '../problem.ts';
 import type {Problem} from '../problem.ts';
+import {nameKey} from './model-name.ts';
+import {translateOptions} from './options.ts';
 
 /** What `create` and `copy` make: another name for a model, with things that are said and set beforehand. */
 export interface Preset {
@@ -14,6 +16,10 @@ export interface Preset {
   readonly messages: readonly JsonObject[];
   readonly license: string;
   readonly madeWallMs: number;
+  /** It comes from a store of models, as Ollama's own: its name is a model's, and nobody removes it here. */
+  readonly isStored?: boolean;
+  /** The store's, to be shown: llama-server uses the one in the file. */
+  readonly template?: string | undefined;
 }
 
 /** What a name means: a model that some node has, perhaps through a preset. */
@@ -28,6 +34,35 @@ export interface KnownModel {
 }
 
 export type FindModel = (asked: string) => KnownModel | undefined;
+
+/**
+ * Pure: what the store of a model adds to it under this name. Parameters that mean nothing here are left out: nobody
+ * who asks can mend them.
+ */
+export function storedPreset(
+  asked: string,
+  target: string,
+  {presets = [], contextMax}: ModelReport,
+): Preset | undefined {
+  const key = nameKey(asked);
+  const found = presets.find(({name}) => nameKey(name) === key);
+  if (found === undefined) return undefined;
+  const {name, system = '', template, parameters} = found;
+  const usable = Object.entries(parameters).filter(
+    ([option, value]) => !isProblem(translateOptions({[option]: value}, contextMax)),
+  );
+  return {
+    name,
+    from: target,
+    system,
+    template,
+    parameters: Object.fromEntries(usable),
+    messages: [],
+    license: '',
+    madeWallMs: 0,
+    isStored: true,
+  };
+}
 
 /** Pure: the model of a request; the texts are Ollama's, because clients search for them. */
 export function modelOf(body: JsonObject, find: FindModel): KnownModel | Problem {

@@ -91,7 +91,7 @@ export function showModel(
     ...(preset && preset.license !== '' ? {license: preset.license} : {}),
     modelfile: modelfile(report, preset),
     parameters: parametersText({num_ctx: context, ...preset?.parameters}),
-    template: canInsert ? '{{ .Prompt }}{{ .Suffix }}' : '{{ .Prompt }}',
+    template: preset?.template ?? (canInsert ? '{{ .Prompt }}{{ .Suffix }}' : '{{ .Prompt }}'),
     ...(preset && preset.system !== '' ? {system: preset.system} : {}),
     ...(preset && preset.messages.length > 0 ? {messages: preset.messages} : {}),
     details: detailsOf(report),

@@ -41,7 +41,7 @@ for (const [what, body, message] of [
   ['an unknown base', {model: 'a', from: 'nope'}, /^pull model manifest: file does not exist: .*"nope"/u],
   ['nothing to make it from', {model: 'a'}, /^neither 'from' or 'files' was specified$/u],
   ['files of another kind', {model: 'a', files: {'m.safetensors': 'sha256:x'}}, /GGUF/u],
-  ['an unknown file', {model: 'a', files: {'m.gguf': 'sha256:x'}}, /digest of m\.gguf.*models\.folders/u],
+  ['an unknown file', {model: 'a', files: {'m.gguf': 'sha256:x'}}, /digest of m\.gguf.*upload.*models\.folders/u],
   ['a quantization', {model: 'a', from: 'tiny', quantize: 'q4_0'}, /quantiz/u],
   ['an adapter', {model: 'a', from: 'tiny', adapters: {x: 'y'}}, /adapters/u],
   ['a template', {model: 'a', from: 'tiny', template: '{{ . }}'}, /templates/u],

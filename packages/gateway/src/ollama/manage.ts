@@ -82,23 +82,29 @@ function complain({template, adapters, quantize}: JsonObject): Problem | undefin
   return undefined;
 }
 
-function baseOf({from, files}: JsonObject, find: FindModel): KnownModel | Problem {
+function baseOf(body: JsonObject, find: FindModel): KnownModel | Problem {
+  const {from, files} = body;
   if (typeof from === 'string' && from !== '') return find(from) ?? cannotPull({model: from});
-  const digests = isObject(files) ? Object.entries(files) : [];
-  const [first] = digests;
-  if (first === undefined) return badRequest("neither 'from' or 'files' was specified");
-  const [file, digest] = first;
-  if (!file.toLowerCase().endsWith('.gguf') || digests.length > 1) {
-    return badRequest('only one GGUF file can be made a model by this server');
-  }
-  const model = typeof digest === 'string' ? find(digest) : undefined;
+  const given = isObject(files) ? Object.keys(files).length : 0;
+  if (given === 0) return badRequest("neither 'from' or 'files' was specified");
+  const file = modelFile(body);
+  if (file === undefined) return badRequest('only one GGUF file can be made a model by this server');
   return (
-    model ??
+    find(file.digest) ??
     badRequest(
-      `no node of the mesh has a model with the digest of ${file}; put the file into a folder that models.folders names`,
+      `no node of the mesh has a model with the digest of ${file.name}, or it is no model; ` +
+        'upload it as a blob, or put it into a folder that models.folders names',
       {status: 404, code: 'model_not_found'},
     )
   );
+}
+
+/** Pure: the file that `create` is to make a model of, by its digest; undefined unless it is one GGUF file. */
+export function modelFile({files}: JsonObject): {readonly name: string; readonly digest: string} | undefined {
+  const [first, ...others] = isObject(files) ? Object.entries(files) : [];
+  if (first === undefined || others.length > 0) return undefined;
+  const [name, digest] = first;
+  return name.toLowerCase().endsWith('.gguf') && typeof digest === 'string' ? {name, digest} : undefined;
 }
 
 /** Pure: the preset that `copy` makes. */
@@ -111,15 +117,16 @@ export function readCopy(body: JsonObject, find: FindModel, nowWallMs: number): 
   if (model === undefined) {
     return badRequest(`model "${source.slice(0, 200)}" not found`, {status: 404, code: 'model_not_found'});
   }
-  const before = model.preset ?? {system: '', parameters: {}, messages: [], license: ''};
-  return {...before, name: name.name, from: model.target, madeWallMs: nowWallMs};
+  const {system = '', parameters = {}, messages = [], license = ''} = model.preset ?? {};
+  return {name: name.name, from: model.target, system, parameters, messages, license, madeWallMs: nowWallMs};
 }
 
 /** Pure: what `delete` is about: a preset, because files of models are never touched. */
 export function readDeletion(body: JsonObject, find: FindModel): Preset | Problem {
   const model = modelOf(body, find);
   if (isProblem(model)) return model;
-  if (model.preset && nameKey(model.preset.name) === nameKey(model.asked)) return model.preset;
+  const {preset} = model;
+  if (preset && preset.isStored !== true && nameKey(preset.name) === nameKey(model.asked)) return preset;
   const nodes = model.report.nodes.map(({name}) => name).join(', ');
   return badRequest(
     `hearsay does not delete files of models: remove the file of '${model.asked}' itself, on ${nodes || 'its node'}`,
@@ -132,7 +139,8 @@ function newName(value: unknown, find: FindModel): {readonly kind: 'name'; reado
   if (typeof value !== 'string' || value === '') return badRequest('model is required', {param: 'model'});
   if (!isModelName(value)) return badRequest('invalid model name', {param: 'model'});
   const there = find(value);
-  if (there && !there.preset) return badRequest(`a model named '${value}' exists already; take another name`);
+  if (there && (!there.preset || there.preset.isStored === true))
+    return badRequest(`a model named '${value}' exists already; take another name`);
   return {kind: 'name', name: tagged(value)};
 }
 

@@ -121,6 +121,15 @@ for (const [what, text, message] of [
   }
 }
 
+test('a pull that names no model is a 400, and one of an unknown model an error in its stream', async t => {
+  const {url} = await open(t);
+  const pull = async (wish: object) => fetch(`${url}/api/pull`, {method: 'POST', body: JSON.stringify(wish)});
+  t.is((await pull({})).status, 400);
+  const unknown = await pull({model: 'nope'});
+  t.is(unknown.status, 200);
+  t.regex(await unknown.text(), /^\{"error":"pull model manifest: file does not exist: .*models\.folders.*"\}\n$/u);
+});
+
 test('C27: what does not exist, or not by this method, is an error of the same shape', async t => {
   const {url} = await open(t);
   for (const [method, path, status] of [
@@ -183,13 +192,13 @@ test('C57, R103: keep_alive goes with every kind of request, and a bad one is re
   }
 });
 
-test('blobs: a file that is a model of the mesh is there already, and others cannot be uploaded', async t => {
+test('blobs: a file that is a model of the mesh is there already, and without a data folder no other can be brought', async t => {
   const {url} = await open(t);
   const [known, other] = [`${url}/api/blobs/sha256:${'ab'.repeat(32)}`, `${url}/api/blobs/sha256:${'cd'.repeat(32)}`];
   t.is((await fetch(known, {method: 'HEAD'})).status, 200);
   t.is((await fetch(known, {method: 'POST', body: 'x'})).status, 200);
   t.is((await fetch(other, {method: 'HEAD'})).status, 404);
   const refused = await fetch(other, {method: 'POST', body: 'x'});
-  t.is(refused.status, 501);
-  t.regex(String((await json(refused))['error']), /not supported.*models\.folders/u);
+  t.is(refused.status, 400);
+  t.regex(String((await json(refused))['error']), /no data folder/u);
 });

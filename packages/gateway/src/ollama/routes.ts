@@ -14,7 +14,7 @@ import {modelFinder} from './find-model.ts';
 import {modelOf} from './known-model.ts';
 import type {FindModel, KnownModel} from './known-model.ts';
 import {listRunning, listTags, ollamaVersion, showModel} from './lists.ts';
-import {pullProgress, readCopy, readCreation, readDeletion} from './manage.ts';
+import {modelFile, pullProgress, readCopy, readCreation, readDeletion} from './manage.ts';
 import type {Progress} from './manage.ts';
 import {ollamaRun, readJsonBody} from './run-operations.ts';
 import type {OllamaService} from './run-operations.ts';
@@ -72,7 +72,7 @@ function lists(service: RouteService, {find}: OllamaService): readonly Route[] {
         const model = isProblem(body) ? body : modelOf(body.body, findFor(raw));
         if (isProblem(model)) return model;
         return showModel(model, usableContext(model, service), {
-          modifiedWallMs: model.preset?.madeWallMs ?? startedWallMs,
+          modifiedWallMs: model.preset?.madeWallMs || startedWallMs,
           isCopilot: (headerOf(raw, 'user-agent') ?? '').startsWith('GitHubCopilotChat/'),
         });
       },
@@ -108,6 +108,7 @@ function management(service: RouteService, {find}: OllamaService): readonly Rout
       handle: async ({raw}, reply) => {
         const body = await bodyOf(raw, service);
         if (isProblem(body)) return body;
+        await offerBlob(body.body, find, service);
         const creation = readCreation(body.body, find, clock.wallMs());
         if (isProblem(creation)) return creation;
         await presets.put(creation.preset);
@@ -142,14 +143,20 @@ function management(service: RouteService, {find}: OllamaService): readonly Rout
       method: 'HEAD',
       paths: ['/api/blobs/*'],
       handle: async ({raw}, reply) => {
-        reply.raw.writeHead(find(blobIn(raw)) ? 200 : 404, {'content-length': 0}).end();
+        const digest = blobIn(raw);
+        const isHere = find(digest) !== undefined || (await service.blobs.has(digest));
+        reply.raw.writeHead(isHere ? 200 : 404, {'content-length': 0}).end();
       },
     },
     {
       method: 'POST',
       paths: ['/api/blobs/*'],
       needsAdmin: true,
-      handle: async ({raw}, reply) => (find(blobIn(raw)) ? sendNothing(reply.raw) : noUpload),
+      handle: async ({raw}, reply) => {
+        const digest = blobIn(raw);
+        if (find(digest) || (await service.blobs.has(digest))) return sendNothing(reply.raw);
+        return (await service.blobs.receive(digest, raw)) ?? sendNothing(reply.raw, 201);
+      },
     },
     {
       method: 'POST',
@@ -159,28 +166,40 @@ function management(service: RouteService, {find}: OllamaService): readonly Rout
   ];
 }
 
-/** The digest at the end of the path: a model whose one file that is needs no upload. */
+/** The digest at the end of the path. */
 function blobIn({url = ''}: IncomingMessage): string {
   const digest = /\/(sha256[:-][0-9a-f]{64})(?:\?|$)/u.exec(url)?.[1];
   return digest?.replace('-', ':') ?? 'no digest';
 }
 
-const noUpload = badRequest(
-  'uploading model files is not supported by this server yet; put the file into a folder that models.folders names',
-  {status: 501, code: 'unsupported', headers: {connection: 'close'}},
-);
+/** A store looks again within seconds after something was added. */
+const foundWithinMs = 20_000;
+const lookEveryMs = 100;
+
+/** A file that was uploaded becomes a model when it is first named; waits until that is known. */
+async function offerBlob(body: JsonObject, find: OllamaService['find'], {blobs, clock}: RouteService): Promise<void> {
+  const file = modelFile(body);
+  if (file === undefined || find(file.digest) || !(await blobs.has(file.digest))) return;
+  await blobs.offer(file.digest, file.name);
+  const untilMs = clock.monotonicMs() + foundWithinMs;
+  while (!find(file.digest) && clock.monotonicMs() < untilMs) await clock.sleep(lookEveryMs);
+}
 
 async function bodyOf(request: IncomingMessage, service: RouteService): Promise<ReturnType<typeof readJsonBody>> {
   const bytes = await readBody(request, service);
   return isProblem(bytes) ? bytes : readJsonBody(bytes);
 }
 
-/** Line by line unless the client wants only the last one. A stream tells its error in a line, as Ollama does. */
+/**
+ * Line by line unless the client wants only the last one. As with Ollama, what the client did wrong is told before
+ * anything begins, and what goes wrong later in a line of the stream.
+ */
 function sendProgress(
   response: ServerResponse,
   {stream}: JsonObject,
   progress: Progress | Problem,
 ): undefined | Problem {
+  if (isProblem(progress) && progress.status < 500) return progress;
   const last = isProblem(progress) ? undefined : progress.lines.at(-1);
   if (stream === false) {
     if (isProblem(progress)) return progress;
@@ -193,8 +212,8 @@ function sendProgress(
   return undefined;
 }
 
-function sendNothing(response: ServerResponse): undefined {
-  response.writeHead(200, {'content-length': 0});
+function sendNothing(response: ServerResponse, status: number = 200): undefined {
+  response.writeHead(status, {'content-length': 0});
   response.end();
   return undefined;
 }

@@ -1,0 +1,92 @@
+import {createHash} from 'node:crypto';
+import {createWriteStream} from 'node:fs';
+import {access, mkdir, rename, rm, symlink} from 'node:fs/promises';
+import type {IncomingMessage} from 'node:http';
+import {basename, join} from 'node:path';
+import {pipeline} from 'node:stream/promises';
+import {describeError, Fault} from '@hearsay/core';
+import type {Random} from '@hearsay/core';
+import {badRequest} from '../problem.ts';
+import type {Problem} from '../problem.ts';
+
+/** Files that Ollama clients bring, kept in hearsay's own store of models, by their digests. */
+export interface Blobs {
+  has(digest: string): Promise<boolean>;
+  /** Takes the body of an upload, whose bytes must have the digest; undefined when it is kept. */
+  receive(digest: string, upload: IncomingMessage): Promise<Problem | undefined>;
+  /** Makes the blob a model: the store finds what has the name of a model file. */
+  offer(digest: string, fileName: string): Promise<void>;
+}
+
+const digestForm = /^sha256:[0-9a-f]{64}$/u;
+
+/** Longest pause within an upload: slow links send something more often than that. */
+const pauseMsMax = 60_000;
+
+/** Characters of a file name that mean something to no system. */
+const unsafe = /[^\w.-]+/gu;
+
+/** `folder` is the root of the store; without one nothing can be kept. */
+export function openBlobs(folder: string | undefined, random: Random): Blobs {
+  const pathOf = (digest: string): string => join(folder ?? '', 'blobs', digest.replace(':', '-'));
+  return {
+    async has(digest) {
+      if (folder === undefined || !digestForm.test(digest)) return false;
+      try {
+        await access(pathOf(digest));
+        return true;
+      } catch {
+        return false; // nobody has brought it yet
+      }
+    },
+    async receive(digest, upload) {
+      if (!digestForm.test(digest)) return badRequest('invalid digest: it must be sha256: and 64 hexadecimal digits');
+      if (folder === undefined) throw new Fault('BAD_REQUEST', 'this node has no data folder to keep files in');
+      const path = pathOf(digest);
+      const part = `${path}.${Buffer.from(random.bytes(6)).toString('hex')}.part`;
+      upload.setTimeout(pauseMsMax, () => upload.destroy());
+      try {
+        await mkdir(join(folder, 'blobs'), {recursive: true});
+        const got = await save(upload, part);
+        if (got !== digest) return badRequest(`digest mismatch, expected "${digest}", got "${got}"`);
+        await rename(part, path);
+        return undefined;
+      } catch (cause) {
+        if (upload.destroyed && !upload.complete) throw new Fault('CANCELLED', 'the upload broke off', {cause});
+        const message = `the file cannot be kept: ${describeError(cause)}`;
+        const headers = {connection: 'close', 'x-should-retry': 'false'};
+        return {kind: 'problem', status: 507, type: 'server_error', code: 'no_room', message, headers};
+      } finally {
+        upload.setTimeout(0);
+        await rm(part, {force: true});
+      }
+    },
+    async offer(digest, fileName) {
+      const place = join(folder ?? '', digest.slice('sha256:'.length, 'sha256:'.length + 12));
+      const link = join(
+        place,
+        basename(fileName)
+          .replace(unsafe, '-')
+          .replace(/^[.-]+/u, ''),
+      );
+      await mkdir(place, {recursive: true});
+      await rm(link, {force: true});
+      await symlink(join('..', 'blobs', digest.replace(':', '-')), link);
+    },
+  };
+}
+
+/** Writes to disk as it comes, so that no size of a model matters; the digest of all of it. */
+async function save(upload: IncomingMessage, path: string): Promise<string> {
+  const hash = createHash('sha256');
+  async function* hashed(): AsyncGenerator<Uint8Array> {
+    // When the disk is full, the client must still be told.
+    for await (const chunk of upload.iterator({destroyOnReturn: false})) {
+      const bytes: Uint8Array = chunk;
+      hash.update(bytes);
+      yield bytes;
+    }
+  }
+  await pipeline(hashed, createWriteStream(path, {flags: 'wx'}));
+  return `sha256:${hash.digest('hex')}`;
+}
