@@ -6,7 +6,7 @@ import type {Clock} from '@hearsay/core';
 const lookMs = 500;
 
 /**
- * Looks in a row without a byte, after which the peer is asked for a sign of life: after two seconds and after two more.
+ * Looks in a row without a byte, after which the peer is asked for a sign of life: after two seconds, and two more.
  * Beats come as often, so this is rare.
  */
 const askingLooks: readonly number[] = [5, 9];
@@ -21,9 +21,9 @@ interface Silence {
 }
 
 /**
- * Calls `ask` when nothing has come for a while. Calls `lost` when nothing at all comes for long. Whatever comes counts, not only an answer to a ping: on a slow link
- * that waits its turn behind megabytes of other streams. And only looks count, not time: while this node itself stands
- * still, or is starved of its processor, it cannot hear anybody.
+ * Calls `ask` when nothing has come for a while, and `lost` when nothing has for long. Whatever comes counts, not only
+ * an answer to a ping: on a slow link that waits its turn behind megabytes of other streams. And only looks count, not
+ * time: while this node itself stands still, or is starved of its processor, it cannot hear anybody.
  */
 export function watchSilence(
   connection: Pick<MessageStream, 'addEventListener'>,
