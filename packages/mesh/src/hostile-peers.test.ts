@@ -147,7 +147,7 @@ test('all streams of a stranger together are cut off before they fill the memory
 });
 
 test('a stranger that was refused on one connection is let go on the others too', async t => {
-  const seen = await host(t, hasty());
+  const seen = await host(t);
   const node = await stranger(t, seen);
   const first = await connect(node, seen);
   const connections = [first, await connect(node, seen), await connect(node, seen)];
@@ -232,14 +232,6 @@ test('what a newer version says is not understood, and not held against who says
   await until('it is heard', () => seen.judged.some(({record}) => record.node === newer.self));
   t.is(seen.judged.length, 1);
 });
-
-/** Waits of more than some seconds are over five times as fast. */
-function hasty(): Environment {
-  const environment = realEnvironment();
-  const {clock} = environment;
-  const scale = (ms: number): number => (ms > 5000 ? ms / 5 : ms);
-  return {...environment, clock: {...clock, after: (ms, run) => clock.after(scale(ms), run)}};
-}
 
 function handlersOf(): MeshHandlers {
   return {
