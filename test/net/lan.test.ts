@@ -25,43 +25,46 @@ async function alive(within: readonly string[], daemon: Daemon): Promise<number>
   return answer.split('"state":"alive"').length - 1;
 }
 
-netTest('two hosts on a switch without a default route find each other, and again after the cable was out', async t => {
-  const lan = switchedLan(t, 2);
-  const mesh = `test-${randomUUID().slice(0, 8)}`;
-  const files = ['tiny-count-F16', 'tiny-other-Q4_0'];
-  const daemons = await Promise.all(
-    files.map(async (file, index) =>
-      startDaemon(t, {
-        name: `h${index}`,
-        mesh,
-        meshPort: 4328,
-        models: [await modelFolder(t, `${file}.gguf`)],
-        within: lan.within(index),
-      }),
-    ),
-  );
-  const [first, second] = daemons;
-  if (!first || !second) return t.fail();
-  const here = lan.within(0);
-  const askOther = async (): Promise<string> =>
-    curl(here, `${first.url}/v1/chat/completions`, {
-      model: 'tiny-other-Q4_0',
-      max_tokens: 3,
-      messages: [{role: 'user', content: 'count'}],
-    });
+netTest(
+  'S100, R61: two hosts on a switch without a router find each other, and again after the cable was out',
+  async t => {
+    const lan = switchedLan(t, 2);
+    const mesh = `test-${randomUUID().slice(0, 8)}`;
+    const files = ['tiny-count-F16', 'tiny-other-Q4_0'];
+    const daemons = await Promise.all(
+      files.map(async (file, index) =>
+        startDaemon(t, {
+          name: `h${index}`,
+          mesh,
+          meshPort: 4328,
+          models: [await modelFolder(t, `${file}.gguf`)],
+          within: lan.within(index),
+        }),
+      ),
+    );
+    const [first, second] = daemons;
+    if (!first || !second) return t.fail();
+    const here = lan.within(0);
+    const askOther = async (): Promise<string> =>
+      curl(here, `${first.url}/v1/chat/completions`, {
+        model: 'tiny-other-Q4_0',
+        max_tokens: 3,
+        messages: [{role: 'user', content: 'count'}],
+      });
 
-  await until('they know each other', async () => (await alive(here, first)) === 2, 3000);
-  await until('the other runs it', async () => / 1 2 3"/u.test(await askOther()), 3000);
-  t.regex(await askOther(), /x-hearsay-node: h1/iu);
+    await until('they know each other', async () => (await alive(here, first)) === 2, 3000);
+    await until('the other runs it', async () => / 1 2 3"/u.test(await askOther()), 3000);
+    t.regex(await askOther(), /x-hearsay-node: h1/iu);
 
-  lan.cable(1, 'down');
-  await until('the loss is noticed', async () => (await alive(here, first)) === 1, 9000);
-  await sleep(12_000);
-  t.regex(await askOther(), /HTTP\/1\.1 (?:404|503)/u);
-  lan.cable(1, 'up');
-  await until('they route to each other again', async () => / 1 2 3"/u.test(await askOther()), 3000);
-  t.is(await alive(here, first), 2);
-});
+    lan.cable(1, 'down');
+    await until('the loss is noticed', async () => (await alive(here, first)) === 1, 9000);
+    await sleep(12_000);
+    t.regex(await askOther(), /HTTP\/1\.1 (?:404|503)/u);
+    lan.cable(1, 'up');
+    await until('they route to each other again', async () => / 1 2 3"/u.test(await askOther()), 3000);
+    t.is(await alive(here, first), 2);
+  },
+);
 
 netTest('S3, S4: naming a peer on one side is enough, and both may use it', async t => {
   const lan = switchedLan(t, 2);

@@ -5,7 +5,7 @@ import {alive, curl, meetMsMax, netTest, nodes, says} from '../support/net-trial
 import {timed, until} from '../support/until.ts';
 
 netTest(
-  'two LANs behind NAT become one mesh by a code on each side, and requests of every kind cross the relay',
+  'S100: two LANs behind NAT become one mesh by a code on each side, and requests of every kind cross the relay',
   async t => {
     const {left, right} = await twoLans(t);
     const met = await timed(async () =>

@@ -45,6 +45,16 @@ for (const written of [
   });
 }
 
+test('R48: a link-local address is read with its interface in both forms, and any other form names them', t => {
+  const bracketed = parsePeer('[fe80::7%eth0]:4400', 4328);
+  t.is(bracketed?.kind === 'host' ? tcpMultiaddr(bracketed).toString() : '', '/ip6zone/eth0/ip6/fe80::7/tcp/4400');
+  const written = parsePeer('/ip6zone/eth0/ip6/fe80::7/tcp/4400', 4328);
+  t.deepEqual(written?.kind === 'multiaddr' ? hostPortOf(written.address) : {}, {host: 'fe80::7%eth0', port: 4400});
+  const error = t.throws(() => parsePeer('/ip6/fe80::7%eth0/tcp/4400', 4328), {instanceOf: Fault});
+  t.is(error.code, 'BAD_CONFIG');
+  t.true(error.message.includes('[fe80::1%eth0]:4328'));
+});
+
 test('R63: an empty item names nobody, and a multiaddr stays what it is', t => {
   t.is(parsePeer('  ', 4328), undefined);
   const peer = parsePeer('/ip4/10.0.0.5/tcp/4000', 4328);

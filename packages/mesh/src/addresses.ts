@@ -91,7 +91,8 @@ function parseMultiaddr(text: string): Multiaddr {
 }
 
 function badPeer(text: string, cause?: unknown): Fault {
-  const forms = 'host, host:port, [IPv6 address]:port or a multiaddr such as /ip4/10.0.0.5/tcp/4328';
+  const forms =
+    'host, host:port, [IPv6 address]:port such as [fe80::1%eth0]:4328, or a multiaddr such as /ip4/10.0.0.5/tcp/4328';
   return new Fault('BAD_CONFIG', `mesh.peers: ${JSON.stringify(text)} is no address of a node; write ${forms}`, {
     cause,
   });

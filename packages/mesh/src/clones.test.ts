@@ -21,3 +21,18 @@ test('R57: a twin with this key is named once it was seen for some seconds, and 
   await clock.advance(61_000);
   t.deepEqual(clones.warnings(), []);
 });
+
+test('an announcement puts no text of its own into what people read about a twin', async t => {
+  const clock = manualClock();
+  const clones = new Clones(
+    clock,
+    () => false,
+    () => {},
+  );
+  for (let second = 0; second < 5; second += 1) {
+    clones.sighted('fe80::1%evil\u001B[2J');
+    await clock.advance(1000);
+  }
+  t.regex(clones.warnings().join(), /fe80::1 uses the same key/u);
+  t.notRegex(clones.warnings().join(), /evil/u);
+});

@@ -21,7 +21,8 @@ export class Clones {
   }
 
   /** Somebody at that address says, or has proven, that it is this node. */
-  sighted(host: string): void {
+  sighted(told: string): void {
+    const host = told.replace(/%.*$/u, ''); // a zone is whatever text somebody has put into a packet
     // A public address may be this machine itself, seen through its own router.
     if (!isPrivateAddress(host) || this.#isOwn(host)) return;
     const nowMs = this.#clock.monotonicMs();

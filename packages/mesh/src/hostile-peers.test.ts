@@ -75,8 +75,10 @@ async function stranger(
   return node;
 }
 
+/** A machine that is busy may not be through with a handshake in time. */
 async function connect(node: Libp2p, {mesh}: Seen): Promise<Connection> {
-  return node.dial(multiaddr(mesh.addresses()[0] ?? ''), {force: true});
+  const address = multiaddr(mesh.addresses()[0] ?? '');
+  return until('it is connected', async () => node.dial(address, {force: true}).catch(() => undefined));
 }
 
 /** Sends as much as the other side takes, up to `bytesMax`; tells how much that was. */
@@ -124,7 +126,7 @@ for (const [protocol, first] of [
   ['/meshsub/1.1.0', new Uint8Array()],
 ] as const) {
   const how = first.length > 0 ? 'after a frame that fits' : 'from the start';
-  test(`whoever sends without end on ${protocol} ${how} is cut off before it fills the memory`, async t => {
+  test.serial(`whoever sends without end on ${protocol} ${how} is cut off before it fills the memory`, async t => {
     const seen = await host(t);
     const node = await stranger(t);
     const connection = await connect(node, seen);
@@ -134,7 +136,7 @@ for (const [protocol, first] of [
   });
 }
 
-test('all streams of a stranger together are cut off before they fill the memory', async t => {
+test.serial('all streams of a stranger together are cut off before they fill the memory', async t => {
   const seen = await host(t);
   const node = await stranger(t);
   const connection = await connect(node, seen);
@@ -146,8 +148,8 @@ test('all streams of a stranger together are cut off before they fill the memory
   await until('the connection is gone', () => connection.status !== 'open');
 });
 
-test('a stranger that was refused on one connection is let go on the others too', async t => {
-  const seen = await host(t, hasty());
+test.serial('a stranger that was refused on one connection is let go on the others too', async t => {
+  const seen = await host(t);
   const node = await stranger(t, seen);
   const first = await connect(node, seen);
   const connections = [first, await connect(node, seen), await connect(node, seen)];
@@ -158,7 +160,7 @@ test('a stranger that was refused on one connection is let go on the others too'
   t.is(new Set(connections).size, 3);
 });
 
-test('a stranger that has gone leaves nothing behind', async t => {
+test.serial('a stranger that has gone leaves nothing behind', async t => {
   const folder = await mkdtemp(join(tmpdir(), 'hearsay-hostile-'));
   t.teardown(async () => rm(folder, {recursive: true, force: true}));
   const environment = realEnvironment();
@@ -197,7 +199,7 @@ async function gossiper(t: ExecutionContext, seen: Seen) {
   };
 }
 
-test('who spreads what cannot be used is heard no more for a while, and the others are', async t => {
+test.serial('who spreads what cannot be used is heard no more for a while, and the others are', async t => {
   const warnings: string[] = [];
   const environment = realEnvironment();
   const log: Log = (level, message, fields) => {
@@ -221,7 +223,7 @@ test('who spreads what cannot be used is heard no more for a while, and the othe
   t.is(warnings.length, 1, 'once, and not for each message');
 });
 
-test('what a newer version says is not understood, and not held against who says it', async t => {
+test.serial('what a newer version says is not understood, and not held against who says it', async t => {
   const seen = await host(t);
   const newer = await gossiper(t, seen);
   for (let index = 0; index < 20; index += 1) {
@@ -233,14 +235,6 @@ test('what a newer version says is not understood, and not held against who says
   t.is(seen.judged.length, 1);
 });
 
-/** Waits of more than some seconds are over five times as fast. */
-function hasty(): Environment {
-  const environment = realEnvironment();
-  const {clock} = environment;
-  const scale = (ms: number): number => (ms > 5000 ? ms / 5 : ms);
-  return {...environment, clock: {...clock, after: (ms, run) => clock.after(scale(ms), run)}};
-}
-
 function handlersOf(): MeshHandlers {
   return {
     judge: () => 'ignore',
@@ -251,7 +245,7 @@ function handlersOf(): MeshHandlers {
   };
 }
 
-test('a node that is admitted holds no more than a few connections', async t => {
+test.serial('a node that is admitted holds no more than a few connections', async t => {
   const seen = await host(t);
   const node = await stranger(t, seen);
   const first = await connect(node, seen);

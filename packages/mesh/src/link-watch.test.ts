@@ -27,13 +27,16 @@ test('R43: a connection is lost six seconds after the last byte, and not before'
   const clock = manualClock();
   const {link, message} = connection();
   const lost: Fault[] = [];
-  watchSilence(link, clock, fault => void lost.push(fault));
+  let asked = 0;
+  watchSilence(link, clock, {ask: () => (asked += 1), lost: fault => void lost.push(fault)});
   for (let second = 0; second < 60; second += 2) {
-    await clock.advance(2000);
+    await clock.advance(1900);
     message();
   }
+  t.is(asked, 0, 'a peer that is heard is not asked');
   await clock.advance(5400);
   t.deepEqual(lost, []);
+  t.is(asked, 2);
   await clock.advance(600);
   t.is(lost[0]?.code, 'PEER_FAILED');
   await clock.advance(60_000);
@@ -45,7 +48,7 @@ test('time in which this node itself stands still is no silence of its peers', t
   const clock = {...manualClock(), after: (_ms: number, run: () => void) => (due.push(run), {[Symbol.dispose]() {}})};
   const {link} = connection();
   const lost: Fault[] = [];
-  watchSilence(link, clock, fault => void lost.push(fault));
+  watchSilence(link, clock, {ask: () => {}, lost: fault => void lost.push(fault)});
   // However late a look comes, it is one look.
   for (let look = 0; look < 11; look += 1) due.shift()?.();
   t.deepEqual(lost, []);

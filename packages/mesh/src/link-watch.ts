@@ -5,18 +5,30 @@ import type {Clock} from '@hearsay/core';
 /** How often it is looked whether anything has come. */
 const lookMs = 500;
 
-/** Looks in a row without a byte, after which the peer is gone: yamux has asked it for a sign of life twice by then. */
+/**
+ * Looks in a row without a byte, after which the peer is asked for a sign of life: after two seconds, and two more.
+ * Beats come as often, so this is rare.
+ */
+const askingLooks: readonly number[] = [5, 9];
+
+/** Looks in a row without a byte, after which the peer is gone. */
 const silentLooksMax = 11;
 
+interface Silence {
+  /** Sends something that the peer answers. */
+  readonly ask: () => void;
+  readonly lost: (fault: Fault) => void;
+}
+
 /**
- * Calls `lost` when nothing at all comes for long. Whatever comes counts, not only an answer to a ping: on a slow link
- * that waits its turn behind megabytes of other streams. And only looks count, not time: while this node itself stands
- * still, or is starved of its processor, it cannot hear anybody.
+ * Calls `ask` when nothing has come for a while, and `lost` when nothing has for long. Whatever comes counts, not only
+ * an answer to a ping: on a slow link that waits its turn behind megabytes of other streams. And only looks count, not
+ * time: while this node itself stands still, or is starved of its processor, it cannot hear anybody.
  */
 export function watchSilence(
   connection: Pick<MessageStream, 'addEventListener'>,
   clock: Clock,
-  lost: (fault: Fault) => void,
+  {ask, lost}: Silence,
 ): void {
   let silentLooks = 0;
   let timer: Disposable;
@@ -24,7 +36,10 @@ export function watchSilence(
     silentLooks += 1;
     if (silentLooks > silentLooksMax) {
       lost(new Fault('PEER_FAILED', `nothing was heard from the other node for ${(silentLooksMax * lookMs) / 1000} s`));
-    } else timer = clock.after(lookMs, look);
+      return;
+    }
+    timer = clock.after(lookMs, look);
+    if (askingLooks.includes(silentLooks)) ask();
   };
   timer = clock.after(lookMs, look);
   connection.addEventListener('message', () => {

@@ -4,14 +4,11 @@ import type {Clock} from '@hearsay/core';
 import {watchSilence} from './link-watch.ts';
 import {sendTogether} from './send-together.ts';
 
-/** yamux asks the peer for a sign of life this often: a frame of twelve bytes there, another one back. */
-const askMs = 2000;
-
 type Settings = NonNullable<Parameters<typeof yamux>[0]>;
 
 /** yamux on connections that end when their peer has fallen silent, and that send frames together. */
 export function multiplexer(settings: Settings, clock: Clock): () => StreamMuxerFactory {
-  const create = yamux({...settings, enableKeepAlive: true, keepAliveInterval: askMs});
+  const create = yamux({...settings, enableKeepAlive: false});
   return () => {
     const factory = create();
     return {
@@ -20,14 +17,25 @@ export function multiplexer(settings: Settings, clock: Clock): () => StreamMuxer
         const flush = sendTogether(connection);
         const muxer = factory.createStreamMuxer(connection);
         flushAtEnd(muxer, flush);
-        watchSilence(connection, clock, fault => {
-          muxer.abort(fault);
-          connection.abort(fault);
+        watchSilence(connection, clock, {
+          ask: () => ask(muxer),
+          lost(fault) {
+            muxer.abort(fault);
+            connection.abort(fault);
+          },
         });
         return muxer;
       },
     };
   };
+}
+
+/** A ping of yamux: twelve bytes there, and as many back. Its interface does not name it. */
+function ask(muxer: StreamMuxer): void {
+  const ping: unknown = Reflect.get(muxer, 'ping');
+  if (typeof ping !== 'function') return;
+  const asked: unknown = Reflect.apply(ping, muxer, []);
+  if (asked instanceof Promise) asked.catch(() => undefined); // whether an answer comes is watched below
 }
 
 /** libp2p closes the connection next, below what has been changed of it; the last frames must be out by then. */

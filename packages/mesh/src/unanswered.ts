@@ -1,3 +1,4 @@
+import {isIP} from 'node:net';
 import type {Multiaddr} from '@multiformats/multiaddr';
 import type {Clock, NodeId} from '@hearsay/core';
 import {formatHostPort, hostPortOf} from './addresses.ts';
@@ -21,7 +22,9 @@ export class Unanswered {
   }
 
   failed(node: NodeId, addresses: readonly Multiaddr[]): void {
-    const where = addresses.flatMap(address => hostPortOf(address) ?? []).map(formatHostPort);
+    // Only addresses: names and zones are whatever text somebody has put into a packet.
+    const plain = addresses.flatMap(address => hostPortOf(address) ?? []).filter(({host}) => isIP(host) !== 0);
+    const where = plain.filter(({host}) => !host.includes('%')).map(formatHostPort);
     if (where.length === 0 || (this.#failed.size >= nodesMax && !this.#failed.has(node))) return;
     const count = (this.#failed.get(node)?.count ?? 0) + 1;
     this.#failed.set(node, {where: where.join(' and '), count, lastMs: this.#clock.monotonicMs()});
