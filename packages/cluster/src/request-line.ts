@@ -12,11 +12,15 @@ export interface RequestLine {
   ) => Promise<Turn>;
 }
 
-/** Requests wait together for the same models under the same policy: one pinned elsewhere holds nobody up. */
+/**
+ * Requests wait together for the same models under the same policy, on the same nodes: one that may only run elsewhere
+ * holds nobody up.
+ */
 export function lineFor(request: ClientRequest, digests: readonly Digest[], queue: FairQueue): RequestLine | undefined {
   if (!needsSlot(request.endpoint)) return undefined;
   const {id, body, caller, client, policy} = request;
-  const name = `${digests.join()} ${formatPolicy(policy)}`;
+  const nodes = caller?.rights.nodes;
+  const name = `${digests.join()} ${formatPolicy(policy)}${nodes === undefined ? '' : ` on ${nodes.join()}`}`;
   const who = {request: id, client: client ?? caller?.name ?? '', bytes: body.length};
   return {
     isCrowded: () => queue.isCrowded(name),
