@@ -1,4 +1,4 @@
-import {Fault} from '@hearsay/core';
+import {describeError, Fault} from '@hearsay/core';
 import type {Clock} from '@hearsay/core';
 import {engineOutcomesSchema, logOutcomesSchema} from './control-reports.ts';
 import type {EngineOutcome} from './control-reports.ts';
@@ -33,7 +33,9 @@ export async function loadModel(target: Target, flags: LoadFlags, query: Query, 
     throw new Fault('NO_CANDIDATE', `no node could be asked to load ${target.model}`);
   }
   const ends = await Promise.allSettled(report.nodes.map(async outcome => untilLoaded(outcome, target, query, clock)));
-  for (const end of ends) if (end.status === 'rejected') throw end.reason;
+  const [first, ...others] = ends.filter(end => end.status === 'rejected');
+  for (const other of others) query.terminal.error(`${printable(describeError(other.reason))}\n`);
+  if (first !== undefined) throw first.reason;
 }
 
 async function untilLoaded(outcome: EngineOutcome, target: Target, query: Query, clock: Clock): Promise<void> {

@@ -10,7 +10,11 @@ const fast: HardwareFacts = {memoryBytesPerSecond: 1000e9, operationsPerSecond: 
 
 function trial() {
   const clock = manualClock();
-  const now: {hardware: HardwareFacts | undefined} = {hardware: undefined};
+  const now: {hardware: HardwareFacts | undefined; draining: boolean; signing: Promise<void> | undefined} = {
+    hardware: undefined,
+    draining: false,
+    signing: undefined,
+  };
   const watch: Disposable = {[Symbol.dispose]: () => undefined};
   const engines: Pick<EngineHost, 'engines' | 'hardware' | 'loadSeq' | 'memory' | 'onChange'> = {
     engines: () => [],
@@ -31,10 +35,13 @@ function trial() {
       mesh: {
         self: node('A'),
         publish: async () => undefined,
-        sign: async payload => ({node: node('A'), payload, signature: new Uint8Array(64)}),
+        async sign(payload) {
+          await now.signing;
+          return {node: node('A'), payload, signature: new Uint8Array(64)};
+        },
       },
     },
-    {nodeCount: () => 1, ownFlags: () => ({draining: false, paused: false})},
+    {nodeCount: () => 1, ownFlags: () => ({draining: now.draining, paused: false})},
   );
   return {announcer, clock, now};
 }
@@ -62,4 +69,17 @@ test('S73: a record lives for seconds, and carries the load of now and the inven
   t.true(record.ttlMs > 0 && record.ttlMs <= 10_000, `${record.ttlMs} ms`);
   t.deepEqual(record.engines, []);
   t.is(record.inventory, createHash('sha256').update(announcer.inventory()).digest('hex').slice(0, 16));
+});
+
+test('what changes while a record is being signed is in the next one', async t => {
+  const {announcer, now} = trial();
+  const signing = Promise.withResolvers<void>();
+  now.signing = signing.promise;
+  const old = announcer.fresh();
+  now.draining = true;
+  announcer.touch();
+  signing.resolve();
+  await old;
+  const record = decodeRecord(await announcer.fresh());
+  t.true(record.kind === 'beat' && record.flags.draining);
 });

@@ -74,6 +74,7 @@ export function startAnnouncer(config: AnnouncerConfig, deps: AnnouncerDeps, tel
   let inventory: CurrentInventory | undefined;
   let hardware: HardwareFacts | undefined;
   let measured: {memory: Beat['memory']; atMs: number} | undefined;
+  let changes = 0;
   let timer: Disposable | undefined;
   let announcedAtMs = -Infinity;
   let isLeftOutTold = false;
@@ -141,9 +142,10 @@ export function startAnnouncer(config: AnnouncerConfig, deps: AnnouncerDeps, tel
       return signed.record;
     sequence += 1;
     const beat = describe();
+    const described = changes;
     const record = await mesh.sign(encodeBeat(servesOthers ? beat : {...beat, engines: []}));
-    signed = {record, loadSeq, inventory: digest, atMs: nowMs};
-    last = signed;
+    last = {record, atMs: nowMs};
+    signed = described === changes ? {...last, loadSeq, inventory: digest} : undefined; // flags have no number
     return record;
   }
 
@@ -168,6 +170,7 @@ export function startAnnouncer(config: AnnouncerConfig, deps: AnnouncerDeps, tel
 
   function touch(): void {
     if (closed) return;
+    changes += 1;
     signed = undefined;
     schedule(Math.max(0, announcedAtMs + announceGapMs - clock.monotonicMs()));
   }

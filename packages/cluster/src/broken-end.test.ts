@@ -1,5 +1,6 @@
+import {Fault} from '@hearsay/core';
 import test from 'ava';
-import {brokenEnd, hasEndMark} from './broken-end.ts';
+import {brokenEnd, causeOfEnd, hasEndMark} from './broken-end.ts';
 
 /** Those of a long answer begin in the middle of something. */
 const end = (text: string) => ({text, isAll: /^(?:event|data|[{[])/u.test(text)});
@@ -43,4 +44,20 @@ test('law 10: what breaks behind the end mark of a stream takes nothing from the
   t.false(hasEndMark(stream, 'event: content_block_stop\ndata: {}\n\nevent: message_stop\n'));
   t.false(hasEndMark(stream, 'ng text'));
   t.false(hasEndMark('application/json', '{"data":[]}\n'));
+});
+
+const left = new Fault('CANCELLED', 'the client went away');
+
+test('law 10: a client that leaves when it has the end mark has its answer, and one that leaves before has not', t => {
+  const answer = {contentType: stream, status: 200, nodeName: 'a', isClientGone: true};
+  t.is(causeOfEnd(left, {...answer, ...end('data: {"choices":[]}\n\ndata: [DONE]\n\n')}), undefined);
+  t.is(causeOfEnd(left, {...answer, ...end('data: {"choices":[]}\n\n')}), left);
+});
+
+test('whoever stops reading while its client is there judges by what has come', t => {
+  const answer = {contentType: stream, status: 200, nodeName: 'a', isClientGone: false};
+  t.is(causeOfEnd(left, {...answer, ...end('data: [DONE]\n\n')}), undefined);
+  t.like(causeOfEnd(left, {...answer, ...end('data: {"error":{"message":"no"}}\n\n')}), {code: 'INTERRUPTED'});
+  const cut = new Fault('INTERRUPTED', 'a broke off');
+  t.is(causeOfEnd(cut, {...answer, ...end('data: {"choices":[]}\n\n')}), cut);
 });

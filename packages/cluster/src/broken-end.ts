@@ -16,6 +16,24 @@ interface AnswerEnd {
   readonly isAll: boolean;
 }
 
+interface Ended extends AnswerEnd {
+  readonly contentType: string;
+  readonly status: number;
+  readonly nodeName: string;
+  readonly isClientGone: boolean;
+}
+
+/**
+ * Pure: what an answer ended with, given what its bytes ended with; undefined when it is whole. Many clients leave as
+ * soon as they see the end mark. Whoever stops reading while its client is there has seen what is wrong with it.
+ */
+export function causeOfEnd(error: unknown, ended: Ended): unknown {
+  const {contentType, isClientGone, nodeName, status, text} = ended;
+  const isLeft = error instanceof Fault && error.code === 'CANCELLED' && !isClientGone;
+  if (error !== undefined && !isLeft && !hasEndMark(contentType, text)) return error;
+  return status === 200 ? brokenEnd(contentType, ended, nodeName) : undefined;
+}
+
 /**
  * Pure: what is wrong with an answer whose bytes came to their end, judged by the last of them; undefined when it is
  * whole, or when they do not tell. The client is told by its dialect, the journal by this.

@@ -9,7 +9,7 @@ import type {Tried} from './give-up.ts';
 import {LeasedBody} from './leased-body.ts';
 import {limitWait} from './limit-wait.ts';
 import type {WaitLimits} from './limit-wait.ts';
-import {expectedWaitMs, expectsLine, holdMsOf, slotsOf} from './request-line.ts';
+import {expectedWaitMs, expectsLine, slotsOf, standingAt} from './request-line.ts';
 import type {RequestLine} from './request-line.ts';
 
 /** Offers answered with `busy` before the shortest wait is taken as it is (design §4). */
@@ -167,12 +167,13 @@ class Search {
 
   /** True when it has waited for its turn, so that all must be looked at anew. */
   async #waitsForTurn(node: Ranked, isForced: boolean, decision: Decision): Promise<boolean> {
-    const {line} = this.#deps;
+    const {line, rank} = this.#deps;
     this.#turn?.allow(slotsOf(decision.ranked));
     if (line === undefined || this.#turn !== undefined) return false;
     if (!expectsLine(node, isForced, decision.ranked) && !line.isCrowded()) return false;
     let hasWaited = false;
-    const at = {capacity: slotsOf(decision.ranked), holdMs: holdMsOf(decision.ranked[0])};
+    const tried = new Set(this.#tried.keys());
+    const at = standingAt(decision, () => rank(this.#digests, {tried, busy: new Set()}, 'unnoted'));
     this.#turn = await line.turn(at, this.#signal, ({position, waitMs}) => {
       limitWait(waitMs, this.#deps.waitMsMax);
       hasWaited = true;

@@ -18,7 +18,7 @@ import {
 import type {Answer, ClientRequest, Cluster, HeldModel, Plan, ModelReport, PlanResult, Policy} from '@hearsay/core';
 import type {HostedService, PlanInputs, PolicyWish, Ranked, RequestEvent, Workload} from '@hearsay/core';
 import type {Announcer} from './announcer.ts';
-import {brokenEnd, hasEndMark} from './broken-end.ts';
+import {causeOfEnd} from './broken-end.ts';
 import {chooseNode} from './choose-node.ts';
 import type {ChooserConfig, ChooserDeps, Wanted as Choosing} from './choose-node.ts';
 import {dispatch} from './dispatch.ts';
@@ -178,16 +178,8 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
     body.onEnd = error => {
       inFlight -= 1;
       const end = {text: body.tail.text(), isAll: body.tail.isAll};
-      // Whoever stops reading while its client is still there has seen what is wrong with it.
-      const isLeft = error !== undefined && isCancelled(error);
-      const isItsOwnEnd =
-        error === undefined || (isLeft ? !signal.aborted : hasEndMark(response.contentType, end.text));
-      const broken = response.status === 200 ? brokenEnd(response.contentType, end, node.name) : undefined;
-      note({
-        kind: 'ended',
-        ...outcomeOf(isItsOwnEnd ? broken : error, response.status),
-        usage: readUsage(end.text),
-      });
+      const cause = causeOfEnd(error, {...response, ...end, nodeName: node.name, isClientGone: signal.aborted});
+      note({kind: 'ended', ...outcomeOf(cause, response.status), usage: readUsage(end.text)});
     };
     const {status, contentType} = response;
     const isMissed = policy.placement.kind === 'prefer' && !node.preferred;
@@ -226,10 +218,6 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
       return {asked, model, digests, policy: formatPolicy(policy), policyFrom, promptBytes, ranked, hosted: services};
     },
   };
-}
-
-function isCancelled(error: unknown): boolean {
-  return error instanceof Fault && error.code === 'CANCELLED';
 }
 
 /** What planning needs to know. */

@@ -3,7 +3,7 @@ import {Fault, newRequestId} from '@hearsay/core';
 import test from 'ava';
 import {manualClock} from '../../../test/support/manual-clock.ts';
 import {FairQueue, queueLimits} from './fair-queue.ts';
-import type {QueueLimits, Turn, Waiter} from './fair-queue.ts';
+import type {QueueLimits, Room, Turn, Waiter} from './fair-queue.ts';
 
 const never = new AbortController().signal;
 
@@ -129,4 +129,66 @@ test('what has ended leaves nothing behind', async t => {
   void ask('B1');
   await clock.advance(0);
   t.false(queue.isCrowded('m'));
+});
+
+test('a node that comes while all wait is used, though no turn has ended', async t => {
+  const {ask, clock, served} = trial();
+  let capacity = 1;
+  const look = (): Room => ({capacity, isFree: false});
+  for (const name of ['A1', 'A2', 'B1', 'C1']) void ask(name, {look});
+  await clock.advance(1000);
+  t.deepEqual(served, ['A1']);
+  capacity = 3;
+  await clock.advance(1000);
+  t.deepEqual(served, ['A1', 'A2', 'B1']);
+});
+
+test('a slot that has become free elsewhere is used, though all turns stand in line where it is not', async t => {
+  const {ask, clock, served} = trial();
+  let isFree = false;
+  const look = (): Room => ({capacity: 2, isFree});
+  for (const name of ['A1', 'A2', 'A3', 'B1']) void ask(name, {look, capacity: 2});
+  await clock.advance(1000);
+  t.deepEqual(served, ['A1', 'A2']);
+  isFree = true;
+  await clock.advance(250);
+  t.deepEqual(served, ['A1', 'A2', 'A3']);
+});
+
+test('a slot that is said to be free and is not lets only some more stand in line', async t => {
+  const {ask, clock, served} = trial();
+  const look = (): Room => ({capacity: 1, isFree: true});
+  for (const name of ['A1', 'A2', 'A3', 'A4', 'A5']) void ask(name, {look});
+  await clock.advance(60_000);
+  t.deepEqual(served, ['A1', 'A2']);
+});
+
+test('more room is told by whoever comes, also when there is no place for it', async t => {
+  const {ask, clock, served} = trial({countMax: 2});
+  void ask('A1');
+  void ask('B1');
+  void ask('C1');
+  await ask('D1', {capacity: 5});
+  await clock.advance(0);
+  t.deepEqual(served.toSorted(), ['A1', 'B1', 'C1', 'D1']);
+});
+
+test('of many lines a few look around at a time, and each in its turn', async t => {
+  const {queue, clock} = trial();
+  const looks = Array.from({length: 40}, () => 0);
+  for (const index of looks.keys()) {
+    for (const place of ['first', 'second']) {
+      const bytes = Uint8Array.from({length: 12}, (_, at) => (at === 0 ? index : at === 1 ? place.length : 0));
+      const request = newRequestId({next: () => 0, bytes: () => bytes});
+      const look = (): Room => {
+        looks[index] = (looks[index] ?? 0) + 1;
+        return {capacity: 1, isFree: false};
+      };
+      void queue.turn(`${index}`, {request, client: 'A', bytes: 1, capacity: 1, holdMs: 1, look}, () => {}, never);
+    }
+  }
+  await clock.advance(250);
+  t.is(looks.filter(count => count > 0).length, 16);
+  await clock.advance(500);
+  t.true(looks.every(count => count > 0));
 });

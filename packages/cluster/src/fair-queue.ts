@@ -15,16 +15,33 @@ export const queueLimits: QueueLimits = {countMax: 1000, bytesMax: 256 * 1024 * 
 /** One client alone may take this part of the places, so that there is always one for another. */
 const clientShare = 0.5;
 
+/** How often those who wait look around: a node may have come, or a slot be free where none of the turns stands. */
+const lookEveryMs = 250;
+
+/** So many lines look around at a time: each chooses among all nodes, and there may be a line for each request. */
+const looksMax = 16;
+
+/** A slot that is seen to be free may be gone, so that for such ones only so many times as many may stand in line. */
+const seenFreeShare = 2;
+
+/** What a request that waits would find now. */
+export interface Room {
+  /** As many of this node's requests may stand in line at workers as there are slots there. */
+  readonly capacity: number;
+  /** There is a slot that it would have at once. */
+  readonly isFree: boolean;
+}
+
 /** A request that all candidates are too busy for. */
-export interface Waiter {
+export interface Waiter extends Pick<Room, 'capacity'> {
   readonly request: RequestId;
   /** Whoever has the same is served in turn with the others, not once for each request. */
   readonly client: string;
   readonly bytes: number;
-  /** As many of this node's requests may stand in line at workers as there are slots there. */
-  readonly capacity: number;
   /** How long a request keeps a slot, as far as one knows. */
   readonly holdMs: number;
+  /** Looks around again; absent: only turns that end make room. */
+  readonly look?: (() => Room) | undefined;
 }
 
 /** The right to stand in line at a worker, until disposed. */
@@ -59,6 +76,7 @@ export class FairQueue {
   readonly #waiting = new Map<RequestId, {readonly line: Line; readonly waiting: Waiting}>();
   readonly #bytesOf = new Map<string, number>();
   #bytes = 0;
+  #nextLook: Disposable | undefined;
 
   constructor(limits: QueueLimits, clock: Clock) {
     this.#limits = limits;
@@ -100,6 +118,7 @@ export class FairQueue {
     waiter: Waiter,
     {waits, signal}: {readonly waits: (place: Place) => void; readonly signal: AbortSignal},
   ): Promise<void> {
+    this.#serve(line); // it may have told of more room
     this.#refuseIfFull(line, waiter);
     const {promise, resolve, reject} = Promise.withResolvers<void>();
     const waiting: Waiting = {...waiter, grant: resolve};
@@ -147,6 +166,7 @@ export class FairQueue {
     line.clients.set(client, own);
     this.#waiting.set(request, {line, waiting});
     this.#count(waiting, 1);
+    this.#lookLater();
   }
 
   /** False when it does not wait any more. */
@@ -168,27 +188,57 @@ export class FairQueue {
     else this.#bytesOf.delete(client);
   }
 
+  #allow(line: Line, capacity: number): void {
+    line.capacity = Math.max(1, capacity);
+    this.#serve(line);
+  }
+
   #serve(line: Line): void {
     while (line.given < line.capacity) {
-      const [next] = line.clients.entries().next().value ?? [];
-      const [first] = next === undefined ? [] : (line.clients.get(next) ?? []);
-      if (next === undefined || first === undefined) return;
-      this.#remove(line, first);
-      const rest = line.clients.get(next);
-      line.clients.delete(next); // to the end: the others come first now
-      if (rest !== undefined) line.clients.set(next, rest);
-      line.given += 1;
-      first.grant();
+      const first = firstIn(line);
+      if (first === undefined) return;
+      this.#grant(line, first);
     }
+  }
+
+  #grant(line: Line, first: Waiting): void {
+    const {client} = first;
+    this.#remove(line, first);
+    const rest = line.clients.get(client);
+    line.clients.delete(client); // to the end: the others come first now
+    if (rest !== undefined) line.clients.set(client, rest);
+    line.given += 1;
+    first.grant();
+  }
+
+  #lookLater(): void {
+    if (this.#nextLook !== undefined) return;
+    this.#nextLook = this.#clock.after(lookEveryMs, () => {
+      this.#nextLook = undefined;
+      const waiting = [...this.#lines].filter(([, {clients}]) => clients.size > 0);
+      for (const [name, line] of waiting.slice(0, looksMax)) {
+        this.#lines.delete(name); // to the end: the others come first now
+        this.#lines.set(name, line);
+        this.#look(line);
+      }
+      if (this.#waiting.size > 0) this.#lookLater();
+    });
+  }
+
+  /** Turns end only when a request has begun, which may be long after there was room for another. */
+  #look(line: Line): void {
+    const first = firstIn(line);
+    const room = first?.look?.();
+    if (first === undefined || room === undefined) return;
+    this.#allow(line, room.capacity);
+    const mayPass = room.isFree && line.given < seenFreeShare * line.capacity;
+    if (mayPass && firstIn(line) === first) this.#grant(line, first);
   }
 
   #turnIn(name: string, line: Line): Turn {
     let isOver = false;
     return {
-      allow: capacity => {
-        line.capacity = Math.max(1, capacity);
-        this.#serve(line);
-      },
+      allow: capacity => this.#allow(line, capacity),
       [Symbol.dispose]: () => {
         if (isOver) return;
         isOver = true;
@@ -212,6 +262,12 @@ export class FairQueue {
   #forgetIfEmpty(name: string, line: Line): void {
     if (line.given === 0 && line.clients.size === 0 && this.#lines.get(name) === line) this.#lines.delete(name);
   }
+}
+
+/** Whose turn it is next. */
+function firstIn({clients}: Line): Waiting | undefined {
+  const [requests] = clients.values();
+  return requests?.[0];
 }
 
 /** How many are served before it, and itself: one of each client a round, those before its own in this round too. */

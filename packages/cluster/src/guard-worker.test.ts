@@ -58,3 +58,9 @@ test('S69: the worker checks the rights of the key again: its own name and the m
     t.is((await guarded().guard.offer({...work, caller}, signal)).kind, kind, JSON.stringify(rights));
   }
 });
+
+test('S69: a key for `local` is good where the request enters, and at no other node', async t => {
+  const caller = {name: 'notes', rights: {...everything, nodes: ['local']}, policy: undefined};
+  t.is((await guarded().guard.offer({...work, hop: 0, caller}, signal)).kind, 'accepted');
+  t.is((await guarded().guard.offer({...work, caller}, signal)).kind, 'refused');
+});

@@ -26,11 +26,11 @@ export function guardWorker(worker: Worker, guard: Guard): Worker {
   };
 }
 
-function refusalFor({caller, digests}: WorkRequest, {node}: Worker, guard: Guard): Refusal | undefined {
+function refusalFor({caller, digests, hop}: WorkRequest, {node}: Worker, guard: Guard): Refusal | undefined {
   if (caller === undefined) return undefined;
   const {nodes, models} = caller.rights;
   const {nodeName: name} = guard;
-  if (nodes && !nodes.some(text => isNamed({node, name}, text, false))) {
+  if (nodes && !nodes.some(text => isNamed({node, name}, text, hop === 0))) {
     return refuse(`the key ${caller.name} may not use this node`);
   }
   const model = digests.map(digest => guard.models.find(digest)).find(found => found !== undefined);

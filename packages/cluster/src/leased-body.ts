@@ -37,12 +37,13 @@ export class LeasedBody implements AsyncIterableIterator<Uint8Array> {
     if (signal.aborted) this.#abort();
   }
 
-  /** Waits for the first bytes that say something. Throws when there are none. */
+  /** Waits for the first bytes that say something. Throws when there are none, or when it has ended before them. */
   async begin(response: WorkResponse): Promise<void> {
     this.#response = response;
     this.#source = response.body[Symbol.asyncIterator]();
     for (;;) {
       const {done, value} = await this.#source.next();
+      if (this.#ended) throw new Fault('CANCELLED', 'the client went away');
       if (done === true) throw new Fault('ENGINE_FAILED', `${this.#nodeName} sent an empty answer`);
       this.#first = value;
       this.tail.add(value);

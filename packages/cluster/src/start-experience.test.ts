@@ -21,15 +21,21 @@ async function temporaryFile(t: ExecutionContext): Promise<string> {
 }
 
 /** Engines whose state the test sets. */
-function trial(): {deps: ExperienceDeps; clock: ReturnType<typeof manualClock>; set: (state: EngineStateName) => void} {
+function trial(): {
+  deps: ExperienceDeps;
+  clock: ReturnType<typeof manualClock>;
+  set: (state: EngineStateName, loadMs?: number) => void;
+} {
   const clock = manualClock();
   let state: EngineStateName = 'stopped';
+  let lastLoadMs: number | undefined;
   let changed: () => void = () => undefined;
   const stored = {...model('m', 'a'), key: 'm', files: ['m'] as const, problem: undefined, hashed: undefined};
   const snapshot = (): EngineSnapshot => ({
     key: 'm',
     model: {...stored, modifiedWallMs: 0},
     state,
+    loadMs: lastLoadMs,
     slots: 1,
     busy: 0,
     queued: 0,
@@ -51,8 +57,9 @@ function trial(): {deps: ExperienceDeps; clock: ReturnType<typeof manualClock>; 
   return {
     deps: {clock, random, log: () => undefined, engines},
     clock,
-    set(next) {
+    set(next, loadMs) {
       state = next;
+      lastLoadMs = loadMs;
       changed();
     },
   };
@@ -100,6 +107,16 @@ test('a load is as long as the engine was starting', async t => {
   set('starting');
   await clock.advance(2500);
   set('ready');
+  await clock.advance(0);
+  t.is(experience.told(digest('a'))?.loadMs, 2500);
+});
+
+test('what an engine waits for memory before it loads is no part of its load', async t => {
+  const {deps, clock, set} = trial();
+  await using experience = await startExperience(await temporaryFile(t), deps);
+  set('starting', 5000);
+  await clock.advance(90_000);
+  set('ready', 2500);
   await clock.advance(0);
   t.is(experience.told(digest('a'))?.loadMs, 2500);
 });

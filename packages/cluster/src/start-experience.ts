@@ -83,12 +83,13 @@ export async function startExperience(file: string | undefined, deps: Experience
 
   const states = new Map<string, {readonly state: EngineStateName; readonly sinceMs: number}>();
   const watch = engines.onChange(() => {
-    for (const {key, model, state} of engines.engines()) {
+    for (const {key, loadMs, model, state} of engines.engines()) {
       const before = states.get(key);
       if (before?.state === state) continue;
       const nowMs = clock.monotonicMs();
       states.set(key, {state, sinceMs: nowMs});
-      if (state === 'ready' && before?.state === 'starting') add(model.digest, {loadMs: nowMs - before.sinceMs});
+      if (state !== 'ready' || before?.state !== 'starting') continue;
+      add(model.digest, {loadMs: loadMs ?? nowMs - before.sinceMs}); // the engine knows when it had its memory
     }
   });
 

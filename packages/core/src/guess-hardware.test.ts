@@ -36,6 +36,12 @@ test('the variants of a chip are told apart by their whole name', t => {
   t.deepEqual(speedOf('NVIDIA GB10'), [270, 50]);
 });
 
+test('a trademark sign in a name, as on Windows, makes no other machine of it', t => {
+  t.deepEqual(speedOf('AMD Radeon(TM) Graphics'), speedOf('AMD Radeon Graphics (RADV RENOIR)'));
+  t.deepEqual(speedOf('AMD Radeon(TM) 780M'), speedOf('AMD Radeon 780M Graphics (RADV PHOENIX)'));
+  t.deepEqual(speedOf('AMD Radeon(TM) 8060S Graphics'), speedOf('AMD Radeon 8060S (RADV GFX1151)'));
+});
+
 test('of several devices the slowest counts, and one that nobody knows is something in between', t => {
   t.deepEqual(speedOf('NVIDIA GeForce RTX 4090', 'NVIDIA GeForce RTX 3060'), speedOf('NVIDIA GeForce RTX 3060'));
   const [gigabytes] = speedOf('Quantum Fantasy 9000');

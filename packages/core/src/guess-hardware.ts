@@ -81,7 +81,8 @@ export function guessHardware({devices, processor}: MachineFacts): HardwareFacts
 }
 
 function speedOf(description: string): Speed {
-  return deviceClasses.find(([words]) => words.test(description))?.[1] ?? otherDevice;
+  const name = description.replaceAll(/\((?:R|TM)\)/giu, ''); // Windows has them where Linux has none
+  return deviceClasses.find(([words]) => words.test(name))?.[1] ?? otherDevice;
 }
 
 function processorSpeed({architecture, megahertz, model, threads}: ProcessorFacts): Speed {

@@ -138,6 +138,8 @@ for (const [asked, rights, message, changes] of wrongs) {
 
 test('a key with the right is let through, and the policy of a workload needs no right', t => {
   t.is(plan('llama-big', {caller: caller({models: ['llama*']})}).name, 'llama-big');
+  t.is(plan('llama-big', {caller: caller({models: [digest('a')]})}).name, 'llama-big');
+  t.throws(() => plan('llama-big', {caller: caller({models: [digest('b')]})}), {instanceOf: Fault});
   t.is(policyOf(plan('summarise', {caller: caller({policies: ['auto']})})), 'workload: prefer=B');
 });
 

@@ -108,11 +108,17 @@ interface Meant extends Pick<Plan, 'name' | 'digests'> {
 
 function planModelOf({name, names, digests, pinned, held}: Meant, inputs: PlanInputs): Plan {
   const {caller, needs, wish} = inputs;
-  if (caller && !allows(caller.rights.models, names)) throw lacksRight(caller, `the model ${name}`);
+  if (caller && !mayUse(caller, names, digests)) throw lacksRight(caller, `the model ${name}`);
   const byName: PolicyWish | undefined = pinned && {from: 'name', policy: pinned};
   const {policy, from} = choose(inputs, names, [wish, byName]);
   const known = needsOf(needs, held);
   return {kind: 'plan', name, digests, needs: known, policy, policyFrom: from, parameters: {}, exact: true};
+}
+
+/** By any of its names, or by its digest, as lists of what a key may use and workers judge too. */
+function mayUse({rights}: Caller, names: readonly string[], digests: Plan['digests']): boolean {
+  const areAllowed = digests.length > 0 && digests.every(digest => allows(rights.models, [digest]));
+  return areAllowed || allows(rights.models, names);
 }
 
 /** llama-server shows tools to every model that chats, so that they are no reason to refuse one that knows none. */

@@ -23,5 +23,6 @@ test('a preset that says nothing or too much is not told, and takes nothing from
   t.is(told([{...preset, system: undefined, parameters: {}}]), undefined);
   t.is(told([{...preset, system: 'x'.repeat(5000)}]), undefined);
   t.deepEqual(told([{...preset, parameters: {stop: 'x'.repeat(2000)}}, preset])?.length, 1);
+  t.is(told([{...preset, system: 'x'.repeat(20_000)}, preset])?.length, 1);
   t.true((told(Array.from({length: 40}, () => ({...preset, system: 'x'.repeat(3000)})))?.length ?? 99) < 8);
 });

@@ -27,9 +27,11 @@ export function presetsTold(presets: readonly ModelPreset[]): readonly unknown[]
   let restLength = presetsLengthMax;
   return presets.flatMap(({name, system = '', parameters}) => {
     const written = JSON.stringify(parameters);
-    restLength -= system.length + written.length;
-    const fits = system.length <= systemLengthMax && written.length <= parametersLengthMax && restLength >= 0;
+    const length = system.length + written.length;
+    const fits = system.length <= systemLengthMax && written.length <= parametersLengthMax && length <= restLength;
     const saysNothing = system === '' && written === '{}';
-    return fits && !saysNothing && name.length <= nameLengthMax ? [[name, system, written]] : [];
+    if (!fits || saysNothing || name.length > nameLengthMax) return [];
+    restLength -= length;
+    return [[name, system, written]];
   });
 }

@@ -37,6 +37,13 @@ const work: WorkRequest = {
   contextTokens: 8192,
 };
 
+test('R106: more context than there are numbers for is no mistake of the node that passes the wish on', t => {
+  for (const contextTokens of [2 ** 60, 1e300]) {
+    const passedOn = decodeOffer(encodeOffer({...work, contextTokens}));
+    t.is(passedOn.contextTokens, Number.MAX_SAFE_INTEGER);
+  }
+});
+
 test('records, offers, answers, inventories and exchanges come back as they were', t => {
   const full = beat('A', {engines: [engineBeat('a'), engineBeat('b', {readiness: 'loading', untilSeconds: -1})]});
   t.deepEqual(decodeRecord(signed(encodeBeat(full))), full);

@@ -155,7 +155,7 @@ export function encodeOffer(request: WorkRequest): Uint8Array {
     ...(request.caller === undefined ? {} : {u: callerPart(request.caller)}),
     ...(request.contentType === undefined ? {} : {y: request.contentType}),
     ...(request.keepAliveMs === undefined ? {} : {k: keepAliveOnWire(request.keepAliveMs)}),
-    ...(request.contextTokens === undefined ? {} : {l: request.contextTokens}),
+    ...(request.contextTokens === undefined ? {} : {l: Math.min(Number.MAX_SAFE_INTEGER, request.contextTokens)}),
     ...(request.claim === true ? {q: true} : {}),
     ...(request.prefix === undefined ? {} : {x: request.prefix.slice(-prefixMax)}),
   });

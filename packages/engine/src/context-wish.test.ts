@@ -6,6 +6,7 @@ import type {EngineHost, StoredModel} from '@hearsay/core';
 import {counterModel} from '../../../scripts/tiny-models/counter-model.ts';
 import {chat, snapshotOf, spoken, storedModel} from '../../../test/support/engine-trial.ts';
 import {take, temporaryFolder, trialHost} from '../../../test/support/engine-trial.ts';
+import {until} from '../../../test/support/until.ts';
 import type {EngineHostConfig} from './start-engine-host.ts';
 
 /** A model that was trained for much, on a host that lets all slots of an engine share 32768 tokens. */
@@ -73,4 +74,15 @@ test("R106: the owner's bound is not exceeded, however often somebody asks", asy
   const first = await ask(host, model, 32_768);
   t.is(first[0], '1 × 2048');
   t.deepEqual(await ask(host, model, 65_536), first);
+});
+
+test('R106: what a request wanted is forgotten when its engine has ended and somebody loads the model', async t => {
+  const {host, model} = await roomyHost(t);
+  t.is((await ask(host, model, 1_000_000))[0], '1 × 32768');
+  await host.stop(model.key);
+  t.is(host.load(model, {context: undefined, slots: undefined, keep: false}), undefined);
+  const loaded = await until('loaded', () =>
+    snapshotOf(host, model)?.state === 'ready' ? snapshotOf(host, model) : undefined,
+  );
+  t.deepEqual([loaded.slots, loaded.context], [4, 8192]);
 });

@@ -1,3 +1,4 @@
+import {spawn} from 'node:child_process';
 import test from 'ava';
 import type {EngineStateName, MemoryFacts, StoredModel} from '@hearsay/core';
 import {storedModel} from '../../../test/support/engine-trial.ts';
@@ -15,20 +16,21 @@ const hundred = (name: string): StoredModel => storedModel(name, `/${name}`, {ke
 
 interface Options {
   readonly free?: number;
+  readonly budgetBytes?: number;
   readonly kind?: MemoryFacts['kind'];
   readonly models?: Readonly<Record<string, ModelSettings>>;
 }
 
 /** A keeper of 250 bytes, and engines that change when the test says so. */
-async function house({free = 1000, kind = 'ram', models}: Options = {}) {
+async function house({free = 1000, kind = 'ram', models, budgetBytes = 250}: Options = {}) {
   const manual = manualClock();
   const slept = {ms: 0};
   const clock = {...manual, wallMs: () => manual.wallMs() + slept.ms};
   const environment = {...realEnvironment(), clock};
   const tenants = new Map<string, Tenant>();
   const evicted: string[] = [];
-  const now = {free};
-  const facts = (): MemoryFacts => ({kind, totalBytes: 1000, freeBytes: now.free});
+  const now: {free: number; processId?: number | undefined} = {free};
+  const facts = (): MemoryFacts => ({kind, totalBytes: Math.max(1000, budgetBytes), freeBytes: now.free});
   const probe = new MemoryProbe({ram: facts, devices: async () => []}, {clock});
   await probe.look();
   const config = {slots: 2, contextMax: 2048, extraArguments: [], models, engine: 'test'};
@@ -37,8 +39,8 @@ async function house({free = 1000, kind = 'ram', models}: Options = {}) {
     ...environment,
     probe,
     needs,
-    budgetBytes: 250,
-    tenants: () => [...tenants.values()],
+    budgetBytes,
+    tenants: () => [...tenants.values()].map(tenant => ({...tenant, processId: now.processId})),
     async evict(key) {
       evicted.push(key);
       set(key, 'stopped');
@@ -208,4 +210,21 @@ test('what is told to others is measured, and more is never free than there is',
   now.free = 20;
   await clock.advance(300);
   t.is(keeper.memory().freeBytes, 20);
+});
+
+const onLinux = process.platform === 'linux' ? test : test.skip;
+
+onLinux('R106: pages of its file count as free already, so that they are no memory to start it anew in', async t => {
+  const large = storedModel('large', '/large', {key: 'large', needBytes: 100e6});
+  const {keeper, now, set} = await house({free: 200e6, budgetBytes: 250e6});
+  t.false('kind' in keeper.ask(large, false));
+  set('large', 'starting');
+  await keeper.enter(large);
+  set('large', 'ready');
+  const engine = spawn('sleep', ['60']); // a process that has taken nearly nothing for itself
+  t.teardown(() => engine.kill());
+  now.processId = engine.pid;
+  t.is(keeper.contextAnew(large), 2048);
+  now.free = 50e6;
+  t.is(keeper.contextAnew(large), 0);
 });

@@ -79,7 +79,8 @@ export class RoomKeeper {
 
   /** The context that an engine would get if it were started anew and no other had to go for it. */
   contextAnew(model: StoredModel): number {
-    const ownBytes = this.#claims.get(model.key)?.needBytes ?? 0;
+    const own = this.#deps.tenants().find(({key}) => key === model.key);
+    const ownBytes = own === undefined ? 0 : this.#seenBytes(own, this.#measured().kind);
     const decision = this.#decide(model, ownBytes);
     return decision.kind === 'start' && decision.evict.length === 0 ? decision.size.context : 0;
   }
@@ -243,6 +244,12 @@ export class RoomKeeper {
     const resident = kind === 'ram' ? residentMemory(processId) : undefined;
     if (resident === undefined) return state === 'starting' ? needBytes : 0; // elsewhere, files count as taken
     return Math.max(0, needBytes - resident.anonymousBytes);
+  }
+
+  /** What would be free if it ended; pages of its file are already. */
+  #seenBytes({key, processId}: Tenant, kind: MemoryFacts['kind']): number {
+    const resident = kind === 'ram' ? residentMemory(processId) : undefined;
+    return resident?.anonymousBytes ?? this.#claims.get(key)?.needBytes ?? 0;
   }
 
   #residents(exceptKey: string | undefined): readonly Resident[] {

@@ -158,6 +158,7 @@ class LocalEngineHost implements EngineHost {
     const runner = this.#runner(model);
     if (!(runner instanceof EngineRunner)) return runner;
     this.#needs.ask(model.key, wish);
+    if (runner.snapshot().state === 'stopped') this.#needs.want(model.key, undefined); // that was for another start
     const answer = this.#allot(model, runner, true);
     return answer?.kind === 'refused' ? answer : runner.load(model, wish);
   }

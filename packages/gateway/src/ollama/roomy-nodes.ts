@@ -6,7 +6,7 @@ const preferredMax = 16;
 
 /**
  * Pure: `num_ctx` as a wish about the node, in the words of `x-hearsay-policy`. Where some engines of the model have such
- * a context and others have not, the first are preferred; nothing is ever loaded anew for it (R106). Undefined: it
+ * a context and others have not, the first are preferred, so that nothing is loaded anew for it (R106). Undefined: it
  * makes no difference.
  */
 export function roomyNodes(
