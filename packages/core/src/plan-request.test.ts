@@ -141,6 +141,25 @@ test('a key with the right is let through, and the policy of a workload needs no
   t.is(policyOf(plan('summarise', {caller: caller({policies: ['auto']})})), 'workload: prefer=B');
 });
 
+test('S69: a key is asked back with the models that it may use, and no others', t => {
+  const asking = (asked: string, rights: Partial<Rights>) =>
+    planRequest({
+      asked,
+      needs: ['chat'],
+      wish: undefined,
+      caller: caller(rights),
+      models: [held('open-one', 'a', ['A']), held('open-two', 'b', ['A']), held('secret', 'c', ['B'])],
+      workloads: [],
+      operator: idleOperator,
+      policy: undefined,
+    });
+  t.deepEqual(asking('', {models: ['open-*']}), {kind: 'unnamed', known: ['open-one', 'open-two']});
+  t.deepEqual(asking('', {nodes: ['A']}), {kind: 'unnamed', known: ['open-one', 'open-two']});
+  t.deepEqual(asking('secre', {models: ['open-*']}), {kind: 'unknown', close: []});
+  t.deepEqual(asking('secre', {}), {kind: 'unknown', close: ['secret']});
+  t.like(asking('', {models: ['open-two']}), {kind: 'plan', name: 'open-two'}, 'the only one there is for it');
+});
+
 test('a workload that is only for certain keys is for nobody else', t => {
   const workloads = [{...summarise, keys: ['notes']}];
   t.is(plan('summarise', {workloads, caller: caller({})}).name, 'summarise');

@@ -4,6 +4,7 @@ import {isNamed} from './candidates.ts';
 import {Fault} from './fault.ts';
 import type {Digest} from './ids.ts';
 import {isKnownNodeText} from './limits.ts';
+import {mayUse} from './may-use.ts';
 import type {Capability} from './model.ts';
 import {rulesFor} from './operator.ts';
 import type {OperatorState} from './operator.ts';
@@ -89,8 +90,17 @@ function planWorkloadOf(workload: Workload, digests: Plan['digests'], inputs: Pl
 }
 
 function planModel(inputs: PlanInputs): PlanResult {
-  const {asked, models, needs} = inputs;
-  const {resolution, pinned} = resolveAsked(asked, needs, models);
+  const {asked, caller, models, needs} = inputs;
+  const first = resolveAsked(asked, needs, models);
+  // What a key may not use is neither meant by a word that could be several models, nor told as what else there is.
+  const {resolution, pinned} =
+    first.resolution.kind === 'found' || caller === undefined
+      ? first
+      : resolveAsked(
+          asked,
+          needs,
+          models.filter(model => mayUse(caller, model)),
+        );
   if (resolution.kind !== 'found') return resolution;
   const {digests, name} = resolution;
   const found = models.find(({digest}) => digests.includes(digest));

@@ -1,4 +1,5 @@
 import type {IncomingMessage, ServerResponse} from 'node:http';
+import {mayUse} from '@hearsay/core';
 import {ollamaErrors} from '../error-form.ts';
 import {callerIn} from '../identify.ts';
 import type {JsonObject} from '../json.ts';
@@ -8,7 +9,7 @@ import {readBody} from '../read-body.ts';
 import {headerOf} from '../request-headers.ts';
 import type {Route, RouteService} from '../routes.ts';
 import {serveRun} from '../serve-run.ts';
-import {mayUse, visibleModels} from '../visible-models.ts';
+import {visibleModels} from '../visible-models.ts';
 import {ollamaEmbed} from './embed.ts';
 import {modelFinder} from './find-model.ts';
 import {modelOf} from './known-model.ts';

@@ -1,7 +1,7 @@
-import type {Caller, Rights} from '@hearsay/core';
 import test from 'ava';
 import {modelReport} from '../../../test/support/scripted-cluster.ts';
-import {mayUse} from './visible-models.ts';
+import type {Caller, Rights} from './caller.ts';
+import {mayUse} from './may-use.ts';
 
 const all = {models: undefined, workloads: undefined, nodes: undefined, policies: undefined};
 const caller = (rights: Partial<Rights>): Caller => ({
