@@ -156,6 +156,7 @@ function management(service: RouteService, {find}: OllamaService): readonly Rout
       handle: async ({raw}, reply) => {
         const digest = blobIn(raw);
         if (find(digest) || (await service.blobs.has(digest))) return sendNothing(reply.raw);
+        if (waitsToGoOn(raw, service)) reply.raw.writeContinue();
         return (await service.blobs.receive(digest, raw)) ?? sendNothing(reply.raw, 201);
       },
     },
@@ -171,6 +172,11 @@ function management(service: RouteService, {find}: OllamaService): readonly Rout
 function blobIn({url = ''}: IncomingMessage): string {
   const digest = /\/(sha256[:-][0-9a-f]{64})(?:\?|$)/u.exec(url)?.[1];
   return digest?.replace('-', ':') ?? 'no digest';
+}
+
+/** The door lets those go on by itself that no limit of bodies stops; files of models are larger. */
+function waitsToGoOn({headers}: IncomingMessage, {bodyBytesMax}: RouteService): boolean {
+  return headers.expect?.toLowerCase() === '100-continue' && Number(headers['content-length'] ?? 0) > bodyBytesMax;
 }
 
 /** A store looks again within seconds after something was added. */
