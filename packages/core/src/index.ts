@@ -30,7 +30,7 @@ export {nextKeepAlive, parseKeepAlive} from './keep-alive.ts';
 export type {KeepAlive, KeepAliveLimits} from './keep-alive.ts';
 export * from './limits.ts';
 export type {AgedRecord, Link, Mesh, MeshHandlers, Verdict} from './mesh-port.ts';
-export {allows} from './caller.ts';
+export {allows, lacksRight} from './caller.ts';
 export type {Caller, Rights} from './caller.ts';
 export {addKey, callerOf, formatKeys, parseKeys, parseKeyWish, removeKey} from './key.ts';
 export type {Key} from './key.ts';

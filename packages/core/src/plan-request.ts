@@ -118,7 +118,8 @@ interface Meant extends Pick<Plan, 'name' | 'digests'> {
 
 function planModelOf({name, names, digests, pinned, held}: Meant, inputs: PlanInputs): Plan {
   const {caller, needs, wish} = inputs;
-  if (caller && !allows(caller.rights.models, names)) throw lacksRight(caller, `the model ${name}`);
+  const meant = held ? [...names, held.digest] : names;
+  if (caller && !allows(caller.rights.models, meant)) throw lacksRight(caller, `the model ${name}`);
   const byName: PolicyWish | undefined = pinned && {from: 'name', policy: pinned};
   const {policy, from} = choose(inputs, names, [wish, byName]);
   const known = needsOf(needs, held);
@@ -140,7 +141,7 @@ function choose(
   names: readonly string[],
   own: readonly (PolicyWish | undefined)[],
 ): PolicyWish {
-  const asked = own.find(wish => wish !== undefined && wish.from !== 'workload');
+  const asked = own.find(wish => wish !== undefined && wish.from !== 'workload' && wish.from !== 'context');
   const kind = asked?.policy.placement.kind;
   if (caller && kind !== undefined && kind !== 'auto' && !allows(caller.rights.policies, [kind])) {
     throw lacksRight(caller, `the policy ${kind}`);
