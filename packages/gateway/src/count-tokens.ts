@@ -1,10 +1,11 @@
 import type {IncomingMessage, ServerResponse} from 'node:http';
-import {automatic, describeError, timeLimit} from '@hearsay/core';
+import {automatic, describeError, mayUse, timeLimit} from '@hearsay/core';
 import type {ClientRequest, NodeId, RequestId} from '@hearsay/core';
 import {attend} from './attend.ts';
 import type {RunService} from './attend.ts';
 import {discard, readText, untilAborted} from './consume.ts';
 import {anthropicErrors} from './error-form.ts';
+import {callerIn} from './identify.ts';
 import {parseObject} from './json.ts';
 import type {JsonObject} from './json.ts';
 import {findModel} from './list-models.ts';
@@ -13,6 +14,7 @@ import {isProblem, sendJson, sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
 import {readBody} from './read-body.ts';
 import {plainModel, readMessages} from './read-messages.ts';
+import {visibleModels} from './visible-models.ts';
 
 /** Clients ask before every turn, so that an estimate at once is worth more than the truth later. */
 const countMsMax = 2000;
@@ -51,7 +53,7 @@ export async function countTokens(
     const bytes = await untilAborted(readBody(request, service), signal);
     const read = isProblem(bytes) ? bytes : readMessages(bytes);
     if (read.kind === 'problem') return sendProblem(response, read, errors);
-    const node = loadedNode(modelBehind(plainModel(read.body), service), service);
+    const node = loadedNode(modelBehind(plainModel(read.body), service), request, service);
     if (node?.kind === 'problem') return sendProblem(response, node, errors);
     const counted = node && (await count(requestTo(node, id, read.body), service, signal));
     response.setHeader('x-hearsay-reason', counted === undefined ? 'estimated' : 'counted');
@@ -66,10 +68,20 @@ interface LoadedNode {
 }
 
 /** The node that could count at once; undefined when there is none. */
-function loadedNode(asked: string, {cluster, startedSeconds}: RunService): LoadedNode | Problem | undefined {
-  const model = findModel(asked, cluster.models(), startedSeconds);
+function loadedNode(
+  asked: string,
+  request: IncomingMessage,
+  {cluster, startedSeconds}: RunService,
+): LoadedNode | Problem | undefined {
+  const models = visibleModels(cluster, request);
+  const model = findModel(asked, models, startedSeconds);
   if (isProblem(model)) return model;
-  const engine = cluster.engines().find(({digest, state}) => digest === model['digest'] && state === 'ready');
+  const caller = callerIn(request);
+  const names = models.find(({digest}) => digest === model['digest'])?.names ?? [];
+  const engine = cluster.engines().find(({digest, state, nodeId: id, nodeName: name, node}) => {
+    if (digest !== model['digest'] || state !== 'ready') return false;
+    return caller === undefined || mayUse(caller, {names, digest, nodes: [{id, name, local: node === 'local'}]});
+  });
   return engine && {kind: 'node', id: engine.nodeId, model: String(model['id'])};
 }
 
