@@ -1,11 +1,10 @@
 import type {IncomingMessage, ServerResponse} from 'node:http';
-import {automatic, describeError, mayUse, timeLimit} from '@hearsay/core';
+import {automatic, describeError, timeLimit} from '@hearsay/core';
 import type {ClientRequest, NodeId, RequestId} from '@hearsay/core';
 import {attend} from './attend.ts';
 import type {RunService} from './attend.ts';
 import {discard, readText, untilAborted} from './consume.ts';
 import {anthropicErrors} from './error-form.ts';
-import {callerIn} from './identify.ts';
 import {parseObject} from './json.ts';
 import type {JsonObject} from './json.ts';
 import {findModel} from './list-models.ts';
@@ -14,7 +13,7 @@ import {isProblem, sendJson, sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
 import {readBody} from './read-body.ts';
 import {plainModel, readMessages} from './read-messages.ts';
-import {visibleModels} from './visible-models.ts';
+import {visibleEngines, visibleModels} from './visible-models.ts';
 
 /** Clients ask before every turn, so that an estimate at once is worth more than the truth later. */
 const countMsMax = 2000;
@@ -73,15 +72,10 @@ function loadedNode(
   request: IncomingMessage,
   {cluster, startedSeconds}: RunService,
 ): LoadedNode | Problem | undefined {
-  const models = visibleModels(cluster, request);
-  const model = findModel(asked, models, startedSeconds);
+  const model = findModel(asked, visibleModels(cluster, request), startedSeconds);
   if (isProblem(model)) return model;
-  const caller = callerIn(request);
-  const names = models.find(({digest}) => digest === model['digest'])?.names ?? [];
-  const engine = cluster.engines().find(({digest, state, nodeId: id, nodeName: name, node}) => {
-    if (digest !== model['digest'] || state !== 'ready') return false;
-    return caller === undefined || mayUse(caller, {names, digest, nodes: [{id, name, local: node === 'local'}]});
-  });
+  const engines = visibleEngines(cluster, request);
+  const engine = engines.find(({digest, state}) => digest === model['digest'] && state === 'ready');
   return engine && {kind: 'node', id: engine.nodeId, model: String(model['id'])};
 }
 

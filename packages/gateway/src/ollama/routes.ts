@@ -9,7 +9,7 @@ import {readBody} from '../read-body.ts';
 import {headerOf} from '../request-headers.ts';
 import type {Route, RouteService} from '../routes.ts';
 import {serveRun} from '../serve-run.ts';
-import {visibleModels} from '../visible-models.ts';
+import {visibleEngines, visibleModels} from '../visible-models.ts';
 import {ollamaEmbed} from './embed.ts';
 import {modelFinder} from './find-model.ts';
 import {modelOf} from './known-model.ts';
@@ -63,7 +63,7 @@ function lists(service: RouteService, {find}: OllamaService): readonly Route[] {
     {
       method: 'GET',
       paths: ['/api/ps'],
-      handle: ({raw}) => listRunning(cluster.engines(), visibleModels(cluster, raw), cluster.nodes(), now()),
+      handle: ({raw}) => listRunning(visibleEngines(cluster, raw), visibleModels(cluster, raw), cluster.nodes(), now()),
     },
     {
       method: 'POST',
