@@ -6,6 +6,8 @@ import test from 'ava';
 import type {ExecutionContext} from 'ava';
 import {connectTo, openGateway} from '../../../../test/support/open-gateway.ts';
 import {chatEvents, scriptedAnswer, scriptedBody, scriptedCluster} from '../../../../test/support/scripted-cluster.ts';
+import {createApp} from '../create-app.ts';
+import {HeldBodies} from '../held-bodies.ts';
 import {openBlobs} from './blobs.ts';
 
 const digest = `sha256:${'ab'.repeat(32)}`;
@@ -53,6 +55,14 @@ test('a client that waits to be told to go on is told so, however large the file
   client.socket.write(file);
   await client.until(/\r\n\r\nHTTP\/1\.1 201 /u);
   t.pass();
+});
+
+test('a model of 75 GB may be uploaded over a link with ten megabytes a second', async t => {
+  const rules = {corsOrigins: [], hostnames: [], checkHost: true, authorise: () => undefined, tls: undefined};
+  const limits = {headMsMax: 60_000, bodyBytesMax: 1000, bodies: new HeldBodies(1000)};
+  const app = createApp({...rules, ...limits, random: {next: () => 0, bytes: length => new Uint8Array(length)}});
+  t.teardown(() => app.close());
+  t.true(app.server.requestTimeout > (1000 * 75e9) / 10e6);
 });
 
 test('what an upload left when the power went is gone with the next one', async t => {
