@@ -105,6 +105,7 @@ const sources: Readonly<Record<string, string>> = {
   workload: '(from the workload)',
   key: '(from the key of the application)',
   config: '(from the config)',
+  context: '(for the context that the client would like)',
 };
 
 /** One event in words; the first line gets the time. */

@@ -6,7 +6,6 @@ import type {
   EngineReport,
   KnownNode,
   ModelFacts,
-  ModelPreset,
   ModelReport,
   NodeId,
   NodeFlags,
@@ -15,6 +14,7 @@ import type {
 import type {StoredModel} from '@hearsay/core';
 import type {Announcer} from './announcer.ts';
 import type {ClusterDeps} from './join-cluster.ts';
+import {presetsOf} from './presets-of.ts';
 import type {ViewKeeper} from './view-keeper.ts';
 
 export interface ReportDeps {
@@ -238,16 +238,6 @@ function describeModel(holdings: readonly Holding[], stored: ReadonlyMap<Digest,
     problem: undefined,
     hashed: stored.get(digest)?.hashed,
   };
-}
-
-/** Of each name the first one's: this node comes first. */
-function presetsOf(holdings: readonly Holding[]): Pick<ModelReport, 'presets'> {
-  const byName = new Map<string, ModelPreset>();
-  for (const preset of holdings.flatMap(({model}) => model.presets ?? [])) {
-    const key = preset.name.toLowerCase();
-    if (!byName.has(key)) byName.set(key, preset);
-  }
-  return byName.size === 0 ? {} : {presets: [...byName.values()]};
 }
 
 /** One name, several digests: every one of them is marked (law 6). While one is unknown, they may be the same. */

@@ -19,7 +19,7 @@ export interface ClientRequest {
   /** What the request itself asks for. */
   readonly policy: Policy;
   /** Where it says so; when absent, only a policy other than automatic counts as asked for. */
-  readonly policyFrom?: 'header' | 'provider' | undefined;
+  readonly policyFrom?: 'header' | 'provider' | 'context' | undefined;
   /** The application, when a key was given. */
   readonly caller?: Caller | undefined;
   /** Requests of one client wait in one line; absent: the key's name, else all are one client. */

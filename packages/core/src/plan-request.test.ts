@@ -116,6 +116,16 @@ test('S94: the same name under another policy: header, then name, then key, then
   t.is(policyOf(plan('qwen')), 'default: auto');
 });
 
+test('R106: a wish for a node with more context gives way to every policy, and needs no right', t => {
+  const wish = {from: 'context', policy: parsePolicy('prefer=B')} as const;
+  t.is(policyOf(plan('qwen', {wish})), 'context: prefer=B');
+  t.is(policyOf(plan('qwen', {wish, caller: caller({policies: ['auto']})})), 'context: prefer=B');
+  t.is(policyOf(plan('qwen', {wish, policy: parsePolicy('pin=D')})), 'config: pin=D');
+  t.is(policyOf(plan('qwen', {wish, caller: {...caller({}), policy: parsePolicy('pin=K')}})), 'key: pin=K');
+  t.is(policyOf(plan('qwen@A', {wish})), 'name: pin=A');
+  t.throws(() => plan('qwen@A', {wish, caller: caller({policies: ['auto']})}), {message: /the policy pin/u});
+});
+
 test('S95: what the owner has set for a model wins over the request', t => {
   const rule = {subject: 'qwen', policy: parsePolicy('pin=spark')};
   const operator = changeOperator(idleOperator, {kind: 'set rule', rule});
@@ -138,9 +148,29 @@ for (const [asked, rights, message, changes] of wrongs) {
 
 test('a key with the right is let through, and the policy of a workload needs no right', t => {
   t.is(plan('llama-big', {caller: caller({models: ['llama*']})}).name, 'llama-big');
-  t.is(plan('llama-big', {caller: caller({models: [digest('a')]})}).name, 'llama-big');
+  t.is(plan('llama-big', {caller: caller({models: [digest('a')]})}).name, 'llama-big', 'as it is listed for it');
   t.throws(() => plan('llama-big', {caller: caller({models: [digest('b')]})}), {instanceOf: Fault});
+  t.throws(() => plan('library/llama-big', {caller: caller({models: ['library/*']})}), {instanceOf: Fault});
   t.is(policyOf(plan('summarise', {caller: caller({policies: ['auto']})})), 'workload: prefer=B');
+});
+
+test('S69: a key is asked back with the models that it may use, and no others', t => {
+  const asking = (asked: string, rights: Partial<Rights>) =>
+    planRequest({
+      asked,
+      needs: ['chat'],
+      wish: undefined,
+      caller: caller(rights),
+      models: [held('open-one', 'a', ['A']), held('open-two', 'b', ['A']), held('secret', 'c', ['B'])],
+      workloads: [],
+      operator: idleOperator,
+      policy: undefined,
+    });
+  t.deepEqual(asking('', {models: ['open-*']}), {kind: 'unnamed', known: ['open-one', 'open-two']});
+  t.deepEqual(asking('', {nodes: ['A']}), {kind: 'unnamed', known: ['open-one', 'open-two']});
+  t.deepEqual(asking('secre', {models: ['open-*']}), {kind: 'unknown', close: []});
+  t.deepEqual(asking('secre', {}), {kind: 'unknown', close: ['secret']});
+  t.like(asking('', {models: ['open-two']}), {kind: 'plan', name: 'open-two'}, 'the only one there is for it');
 });
 
 test('a workload that is only for certain keys is for nobody else', t => {

@@ -4,6 +4,7 @@ import {isNamed} from './candidates.ts';
 import {Fault} from './fault.ts';
 import type {Digest} from './ids.ts';
 import {isKnownNodeText} from './limits.ts';
+import {mayUse} from './may-use.ts';
 import type {Capability} from './model.ts';
 import {rulesFor} from './operator.ts';
 import type {OperatorState} from './operator.ts';
@@ -89,8 +90,17 @@ function planWorkloadOf(workload: Workload, digests: Plan['digests'], inputs: Pl
 }
 
 function planModel(inputs: PlanInputs): PlanResult {
-  const {asked, models, needs} = inputs;
-  const {resolution, pinned} = resolveAsked(asked, needs, models);
+  const {asked, caller, models, needs} = inputs;
+  const first = resolveAsked(asked, needs, models);
+  // What a key may not use is neither meant by a word that could be several models, nor told as what else there is.
+  const {resolution, pinned} =
+    first.resolution.kind === 'found' || caller === undefined
+      ? first
+      : resolveAsked(
+          asked,
+          needs,
+          models.filter(model => mayUse(caller, model)),
+        );
   if (resolution.kind !== 'found') return resolution;
   const {digests, name} = resolution;
   const found = models.find(({digest}) => digests.includes(digest));
@@ -108,15 +118,20 @@ interface Meant extends Pick<Plan, 'name' | 'digests'> {
 
 function planModelOf({name, names, digests, pinned, held}: Meant, inputs: PlanInputs): Plan {
   const {caller, needs, wish} = inputs;
-  if (caller && !mayUse(caller, names, digests)) throw lacksRight(caller, `the model ${name}`);
+  if (caller && !mayMean(caller, held ? [name, ...held.names] : names, digests)) {
+    throw lacksRight(caller, `the model ${name}`);
+  }
   const byName: PolicyWish | undefined = pinned && {from: 'name', policy: pinned};
   const {policy, from} = choose(inputs, names, [wish, byName]);
   const known = needsOf(needs, held);
   return {kind: 'plan', name, digests, needs: known, policy, policyFrom: from, parameters: {}, exact: true};
 }
 
-/** By any of its names, or by its digest, as lists of what a key may use and workers judge too. */
-function mayUse({rights}: Caller, names: readonly string[], digests: Plan['digests']): boolean {
+/**
+ * By any of its own names, or by its digest, as lists of what a key may use and workers judge too. What a client calls
+ * it is none of them: people write prefixes that mean nothing.
+ */
+function mayMean({rights}: Caller, names: readonly string[], digests: Plan['digests']): boolean {
   const areAllowed = digests.length > 0 && digests.every(digest => allows(rights.models, [digest]));
   return areAllowed || allows(rights.models, names);
 }
@@ -136,7 +151,7 @@ function choose(
   names: readonly string[],
   own: readonly (PolicyWish | undefined)[],
 ): PolicyWish {
-  const asked = own.find(wish => wish !== undefined && wish.from !== 'workload');
+  const asked = own.find(wish => wish !== undefined && wish.from !== 'workload' && wish.from !== 'context');
   const kind = asked?.policy.placement.kind;
   if (caller && kind !== undefined && kind !== 'auto' && !allows(caller.rights.policies, [kind])) {
     throw lacksRight(caller, `the policy ${kind}`);

@@ -53,8 +53,20 @@ export function formatPolicy({placement, exclude, localRequired}: Policy): strin
   return `${place}${out}${localRequired ? '' : ';local-preferred'}`;
 }
 
-/** Who asked for a policy, the strongest first. */
-export type PolicySource = 'operator' | 'header' | 'provider' | 'name' | 'workload' | 'key' | 'config' | 'default';
+/**
+ * Who asked for a policy, the strongest first. `context` is no person's wish: the context that a client would like
+ * means some nodes more than others, as long as nobody says anything about nodes.
+ */
+export type PolicySource =
+  | 'operator'
+  | 'header'
+  | 'provider'
+  | 'name'
+  | 'workload'
+  | 'key'
+  | 'config'
+  | 'context'
+  | 'default';
 
 /** One policy that somebody wishes for a request. */
 export interface PolicyWish {
@@ -82,7 +94,8 @@ const strength: Readonly<Record<PolicySource, number>> = {
   workload: 4,
   key: 5,
   config: 6,
-  default: 7,
+  context: 7,
+  default: 8,
 };
 
 function nodesIn(list: string | undefined): readonly string[] {

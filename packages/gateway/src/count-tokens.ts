@@ -13,6 +13,7 @@ import {isProblem, sendJson, sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
 import {readBody} from './read-body.ts';
 import {plainModel, readMessages} from './read-messages.ts';
+import {visibleEngines, visibleModels} from './visible-models.ts';
 
 /** Clients ask before every turn, so that an estimate at once is worth more than the truth later. */
 const countMsMax = 2000;
@@ -51,7 +52,7 @@ export async function countTokens(
     const bytes = await untilAborted(readBody(request, service), signal);
     const read = isProblem(bytes) ? bytes : readMessages(bytes);
     if (read.kind === 'problem') return sendProblem(response, read, errors);
-    const node = loadedNode(modelBehind(plainModel(read.body), service), service);
+    const node = loadedNode(modelBehind(plainModel(read.body), service), request, service);
     if (node?.kind === 'problem') return sendProblem(response, node, errors);
     const counted = node && (await count(requestTo(node, id, read.body), service, signal));
     response.setHeader('x-hearsay-reason', counted === undefined ? 'estimated' : 'counted');
@@ -66,10 +67,15 @@ interface LoadedNode {
 }
 
 /** The node that could count at once; undefined when there is none. */
-function loadedNode(asked: string, {cluster, startedSeconds}: RunService): LoadedNode | Problem | undefined {
-  const model = findModel(asked, cluster.models(), startedSeconds);
+function loadedNode(
+  asked: string,
+  request: IncomingMessage,
+  {cluster, startedSeconds}: RunService,
+): LoadedNode | Problem | undefined {
+  const model = findModel(asked, visibleModels(cluster, request), startedSeconds);
   if (isProblem(model)) return model;
-  const engine = cluster.engines().find(({digest, state}) => digest === model['digest'] && state === 'ready');
+  const engines = visibleEngines(cluster, request);
+  const engine = engines.find(({digest, state}) => digest === model['digest'] && state === 'ready');
   return engine && {kind: 'node', id: engine.nodeId, model: String(model['id'])};
 }
 

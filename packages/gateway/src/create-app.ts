@@ -27,8 +27,8 @@ export interface AppConfig extends DoorRules {
 /** Longer than the idle time of the usual proxies in front, so that they close first and meet no closed connection. */
 const keepAliveTimeout = 72_000;
 
-/** For receiving a request, not for answering it: 64 MiB over a bad link. A pause ends an upload much sooner. */
-const requestTimeout = 60 * 60_000;
+/** For receiving a request, not for answering it: the largest model over a slow link. A pause ends it much sooner. */
+const requestTimeout = 24 * 60 * 60_000;
 
 /** How often slow heads are looked for, at the most: a head takes this much longer at worst. */
 const checkMsMax = 15_000;

@@ -40,6 +40,7 @@ for (const origin of [
   'https://evil.example',
   'http://localhost.evil.example',
   'https://chat.example.evil',
+  'http://127.0.0.1%.evil.example',
   '',
 ]) {
   test(`C31: a page of ${JSON.stringify(origin)} may not call`, t => {

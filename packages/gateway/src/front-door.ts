@@ -76,7 +76,7 @@ const appOrigin = /^(?:app|file|tauri|vscode-webview|vscode-file):\/\//u;
 /** Pure: `localhost`, 127.0.0.0/8 and ::1. */
 export function isLoopback(host: string): boolean {
   const name = hostName(host);
-  return name === 'localhost' || isLoopbackAddress(name);
+  return name === 'localhost' || (isIP(name) !== 0 && isLoopbackAddress(name));
 }
 
 /** The host without its port and brackets, in lower case and without a final dot. */

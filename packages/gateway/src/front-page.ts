@@ -1,6 +1,7 @@
 import type {IncomingMessage} from 'node:http';
 import type {StatusReport} from '@hearsay/core';
 import type {Route, RouteService} from './routes.ts';
+import {visibleModels} from './visible-models.ts';
 
 /** For people, and for the "test connection" buttons of clients: some of them look for Ollama's very words. */
 export function frontPage({status, cluster}: RouteService): Route {
@@ -12,7 +13,7 @@ export function frontPage({status, cluster}: RouteService): Route {
       const text = isPerson
         ? page(
             status(),
-            cluster.models().map(({name}) => name),
+            visibleModels(cluster, request).map(({name}) => name),
             request.headers.host ?? '',
           )
         : 'Ollama is running';

@@ -1,4 +1,4 @@
-import type {Cluster, StatusReport} from '@hearsay/core';
+import type {EngineReport, ModelReport, NodeReport, StatusReport} from '@hearsay/core';
 
 /** Upper ends of the classes that answers are counted in, in seconds: from a list of models to a long story. */
 const secondsClasses = [0.01, 0.1, 1, 10, 60, 600] as const;
@@ -9,6 +9,13 @@ interface Counts {
   readonly byClass: number[];
   total: number;
   seconds: number;
+}
+
+/** What of the mesh is told to whoever asks. */
+interface Seen {
+  readonly nodes: readonly NodeReport[];
+  readonly engines: readonly EngineReport[];
+  readonly models: readonly ModelReport[];
 }
 
 /** Counts answers, and writes them and the state of the mesh down as Prometheus reads it. */
@@ -28,9 +35,7 @@ export class Metrics {
     }
   }
 
-  text(cluster: Cluster, {version, name, id, uptimeSeconds}: StatusReport, inFlight: number): string {
-    const nodes = cluster.nodes();
-    const engines = cluster.engines();
+  text({nodes, engines, models}: Seen, {version, name, id, uptimeSeconds}: StatusReport, inFlight: number): string {
     const states = ['alive', 'seen', 'unreachable', 'draining'] as const;
     return [
       family('info', 'gauge', 'This node.', [[{version, node: name, id}, 1]]),
@@ -42,7 +47,7 @@ export class Metrics {
         'Nodes that this one knows, itself among them.',
         states.map(state => [{state}, nodes.filter(node => node.state === state).length]),
       ),
-      family('models', 'gauge', 'Models that some node has.', [[{}, cluster.models().length]]),
+      family('models', 'gauge', 'Models that some node has.', [[{}, models.length]]),
       ...(['slots', 'busy', 'queued'] as const).map(what =>
         family(
           `engine_${what}`,

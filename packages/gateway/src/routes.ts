@@ -19,7 +19,7 @@ import {journalRoutes} from './journal-routes.ts';
 import {keyRoutes} from './key-routes.ts';
 import type {KeyRing} from './key-ring.ts';
 import {operatorRoutes} from './operator-routes.ts';
-import {visibleModels} from './visible-models.ts';
+import {visibleEngines, visibleModels} from './visible-models.ts';
 import {wildcard} from './wildcard.ts';
 import {unknownPath, wrongMethod} from './wrong-path.ts';
 import {findModel, listModels} from './list-models.ts';
@@ -202,8 +202,13 @@ function metricsRoute(metrics: Metrics, {cluster, status, running}: RouteService
   return {
     method: 'GET',
     paths: ['/metrics'],
-    handle: async (_request, {raw}) => {
-      const bytes = Buffer.from(metrics.text(cluster, status(), running.size));
+    handle: async ({raw: request}, {raw}) => {
+      const seen = {
+        nodes: cluster.nodes(),
+        engines: visibleEngines(cluster, request),
+        models: visibleModels(cluster, request),
+      };
+      const bytes = Buffer.from(metrics.text(seen, status(), running.size));
       const type = 'text/plain; version=0.0.4; charset=utf-8';
       raw.writeHead(200, {'content-type': type, 'content-length': bytes.length}).end(bytes);
     },

@@ -1,6 +1,6 @@
 import type {IncomingMessage} from 'node:http';
-import {allows, isNamed} from '@hearsay/core';
-import type {Caller, Cluster, ModelReport} from '@hearsay/core';
+import {mayUse} from '@hearsay/core';
+import type {Cluster, EngineReport, ModelReport} from '@hearsay/core';
 import {callerIn} from './identify.ts';
 
 /** The models that whoever asks could use: a list that shows more only teaches an application to fail. */
@@ -10,12 +10,16 @@ export function visibleModels(cluster: Pick<Cluster, 'models'>, request: Incomin
   return caller === undefined ? models : models.filter(model => mayUse(caller, model));
 }
 
-/** Pure: the key allows the model, and one of the nodes that have it. */
-export function mayUse({rights}: Caller, {name, names, digest, nodes}: ModelReport): boolean {
-  const isOn = (written: string): boolean =>
-    nodes.some(node => isNamed({node: node.id, name: node.name}, written, node.local));
-  return (
-    allows(rights.models, [name, ...names, digest]) &&
-    (rights.nodes === undefined || rights.nodes.some(word => isOn(word)))
+/** As `visibleModels`, where they are loaded. */
+export function visibleEngines(
+  cluster: Pick<Cluster, 'engines' | 'models'>,
+  request: IncomingMessage,
+): readonly EngineReport[] {
+  const caller = callerIn(request);
+  const engines = cluster.engines();
+  if (caller === undefined) return engines;
+  const namesOf = new Map(cluster.models().map(({digest, names}) => [digest, names]));
+  return engines.filter(({digest, name: model, node, nodeId: id, nodeName: name}) =>
+    mayUse(caller, {names: namesOf.get(digest) ?? [model], digest, nodes: [{id, name, local: node === 'local'}]}),
   );
 }

@@ -19,9 +19,11 @@ const rpcBytesMax = 64 * 1024;
 const outboundBytesMax = 4 * 1024 * 1024;
 
 /**
- * Three messages that cannot be used, and the peer is not listened to until they are forgotten, about half a minute
- * after the last. Nothing else counts: a peer that is quiet, slow or late is a good one. The first line is there
- * because by default more than ten nodes behind one address get such a score that they hear nothing, without an error.
+ * After three messages in a row that cannot be used, a peer is not listened to: for two seconds, and for longer the
+ * more there were, since a twentieth of them is forgotten each second (after twenty, forty seconds). A peer that is
+ * quiet or late is a good one; only gossipsub's own penalties are left, for promises that were not kept, and they are
+ * gone in two seconds. The first line is there because by default more than ten nodes behind one address get such a
+ * score that they hear nothing, without an error.
  */
 const scoreParams: Partial<PeerScoreParams> = {
   IPColocationFactorWeight: 0,

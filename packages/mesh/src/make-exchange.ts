@@ -31,7 +31,7 @@ export function makeExchange({parts, keeper, handlers, config}: ExchangeDeps, en
   /** Members are worth more than one attempt: the other side may get its relay a moment later. */
   function heardOf(peer: NodeId, addresses: readonly string[]): void {
     const readable = addresses.flatMap(readMultiaddr);
-    if (membership.mesh === undefined) dialling.sighted(peer, readable);
+    if (membership.mesh === undefined) dialling.told(peer, readable);
     else if (!links.isConnected(peer)) dialling.pursue(peer, readable);
   }
 

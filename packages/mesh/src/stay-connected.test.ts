@@ -73,6 +73,30 @@ test('a node with a higher id is dialled at once, one with a lower id only if it
   await staying[Symbol.asyncDispose]();
 });
 
+test('R60: a node that could not be dialled and then came itself is told of no more', async t => {
+  const {staying, clock, connected} = trial();
+  for (let sighting = 1; sighting <= 2; sighting += 1) {
+    staying.sighted(higher, [at]);
+    await clock.advance(1000);
+  }
+  t.is(staying.unanswered.warnings().length, 1);
+  connected.add(higher);
+  staying.sighted(higher, [at]);
+  t.deepEqual(staying.unanswered.warnings(), []);
+  await staying[Symbol.asyncDispose]();
+});
+
+test('R60: a node of which others told only that it is there is dialled, and nobody blames it for not answering', async t => {
+  const {staying, clock, dials} = trial();
+  for (let time = 1; time <= 3; time += 1) {
+    staying.told(higher, [at]);
+    await clock.advance(1000);
+  }
+  t.is(dials.length, 3);
+  t.deepEqual(staying.unanswered.warnings(), []);
+  await staying[Symbol.asyncDispose]();
+});
+
 test('every sighting counts: a peer that cannot be reached is dialled again when it is seen again', async t => {
   const {staying, clock, dials} = trial();
   for (let sighting = 1; sighting <= 3; sighting += 1) {

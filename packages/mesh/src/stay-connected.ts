@@ -109,17 +109,25 @@ export class StayConnected implements AsyncDisposable {
     }
   }
 
-  /** A peer was seen on the LAN or another node told its addresses: dial it unless that is needless. */
+  /** A peer announced itself on the LAN: dial it unless that is needless, and note whether it answers. */
   sighted(node: NodeId, addresses: readonly Multiaddr[]): void {
-    if (this.#dialling.has(node) || this.#dialling.size >= dialsMax || this.#isNeedless(node)) return;
-    this.#dialling.add(node);
-    this.#spawn(this.#dialSighted(node, addresses).finally(() => this.#dialling.delete(node)));
+    if (this.#isNeedless(node)) this.unanswered.answered(node); // it may have come by itself
+    this.#dialOnce(node, async () => {
+      await this.#dialInTurn(node, addresses);
+      if (this.#isNeedless(node)) this.unanswered.answered(node);
+      else this.unanswered.failed(node, addresses);
+    });
   }
 
-  async #dialSighted(node: NodeId, addresses: readonly Multiaddr[]): Promise<void> {
-    await this.#dialInTurn(node, addresses);
-    if (this.#isNeedless(node)) this.unanswered.answered(node);
-    else this.unanswered.failed(node, addresses);
+  /** Another node told where a peer is, which need not lead there from here: dial it unless that is needless. */
+  told(node: NodeId, addresses: readonly Multiaddr[]): void {
+    this.#dialOnce(node, () => this.#dialInTurn(node, addresses));
+  }
+
+  #dialOnce(node: NodeId, dial: () => Promise<void>): void {
+    if (this.#dialling.has(node) || this.#dialling.size >= dialsMax || this.#isNeedless(node)) return;
+    this.#dialling.add(node);
+    this.#spawn(dial().finally(() => this.#dialling.delete(node)));
   }
 
   /** An admitted peer went away, or a member told of one: try for a while, also if nobody sees it. */

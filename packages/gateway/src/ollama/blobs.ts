@@ -1,6 +1,6 @@
 import {createHash} from 'node:crypto';
 import {createWriteStream} from 'node:fs';
-import {access, mkdir, rename, rm, symlink} from 'node:fs/promises';
+import {access, mkdir, readdir, rename, rm, symlink} from 'node:fs/promises';
 import type {IncomingMessage} from 'node:http';
 import {basename, join} from 'node:path';
 import {pipeline} from 'node:stream/promises';
@@ -26,9 +26,15 @@ const pauseMsMax = 60_000;
 /** Characters of a file name that mean something to no system. */
 const unsafe = /[^\w.-]+/gu;
 
+/** File systems take 255 bytes. */
+const stemLengthMax = 200;
+
+const partEnding = '.part';
+
 /** `folder` is the root of the store; without one nothing can be kept. */
 export function openBlobs(folder: string | undefined, random: Random): Blobs {
   const pathOf = (digest: string): string => join(folder ?? '', 'blobs', digest.replace(':', '-'));
+  const arriving = new Set<string>();
   return {
     async has(digest) {
       if (folder === undefined || !digestForm.test(digest)) return false;
@@ -43,10 +49,12 @@ export function openBlobs(folder: string | undefined, random: Random): Blobs {
       if (!digestForm.test(digest)) return badRequest('invalid digest: it must be sha256: and 64 hexadecimal digits');
       if (folder === undefined) throw new Fault('BAD_REQUEST', 'this node has no data folder to keep files in');
       const path = pathOf(digest);
-      const part = `${path}.${Buffer.from(random.bytes(6)).toString('hex')}.part`;
+      const part = `${path}.${Buffer.from(random.bytes(6)).toString('hex')}${partEnding}`;
+      arriving.add(part);
       upload.setTimeout(pauseMsMax, () => upload.destroy());
       try {
         await mkdir(join(folder, 'blobs'), {recursive: true});
+        await removeRests(join(folder, 'blobs'), arriving);
         const got = await save(upload, part);
         if (got !== digest) return badRequest(`digest mismatch, expected "${digest}", got "${got}"`);
         await rename(part, path);
@@ -59,21 +67,33 @@ export function openBlobs(folder: string | undefined, random: Random): Blobs {
       } finally {
         upload.setTimeout(0);
         await rm(part, {force: true});
+        arriving.delete(part);
       }
     },
     async offer(digest, fileName) {
       const place = join(folder ?? '', digest.slice('sha256:'.length, 'sha256:'.length + 12));
-      const link = join(
-        place,
-        basename(fileName)
-          .replace(unsafe, '-')
-          .replace(/^[.-]+/u, ''),
-      );
+      const link = join(place, modelFileName(fileName));
       await mkdir(place, {recursive: true});
       await rm(link, {force: true});
       await symlink(join('..', 'blobs', digest.replace(':', '-')), link);
     },
   };
+}
+
+/** What uploads have left that were under way when a daemon was killed: nobody goes on with them. */
+async function removeRests(folder: string, arriving: ReadonlySet<string>): Promise<void> {
+  const parts = (await readdir(folder)).filter(name => name.endsWith(partEnding)).map(name => join(folder, name));
+  await Promise.all(parts.filter(part => !arriving.has(part)).map(async part => rm(part, {force: true})));
+}
+
+/** Pure: a name by which the store finds the file, as like the client's own as can be. */
+function modelFileName(fileName: string): string {
+  const stem = basename(fileName)
+    .replace(/\.gguf$/iu, '')
+    .replace(unsafe, '-')
+    .replace(/^[.-]+/u, '')
+    .slice(0, stemLengthMax);
+  return `${stem === '' ? 'model' : stem}.gguf`;
 }
 
 /** Writes to disk as it comes, so that no size of a model matters; the digest of all of it. */

@@ -1,5 +1,4 @@
 import test from 'ava';
-import {parsePolicy} from '@hearsay/core';
 import type {EngineReport} from '@hearsay/core';
 import {node} from '../../../../test/support/builders.ts';
 import {modelReport} from '../../../../test/support/scripted-cluster.ts';
@@ -33,7 +32,7 @@ const large = engine('b', 16_384);
 
 test('R106: a node whose engine has the context is preferred to one whose engine has not', t => {
   const policy = roomyNodes({model, contextTokens: 8192}, [small, large]);
-  t.deepEqual(parsePolicy(policy ?? '').placement, {kind: 'prefer', nodes: [large.nodeId]});
+  t.deepEqual(policy?.placement, {kind: 'prefer', nodes: [large.nodeId]});
 });
 
 test('num_ctx says nothing where all engines have it, none has it, or it was not given', t => {

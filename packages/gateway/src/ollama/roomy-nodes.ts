@@ -1,23 +1,23 @@
-import type {EngineReport} from '@hearsay/core';
+import {automatic} from '@hearsay/core';
+import type {EngineReport, Policy} from '@hearsay/core';
 import type {OllamaCall} from './read-request.ts';
 
 /** Most nodes that are named; the choice among more of them makes no difference. */
 const preferredMax = 16;
 
 /**
- * Pure: `num_ctx` as a wish about the node, in the words of `x-hearsay-policy`. Where some engines of the model have such
- * a context and others have not, the first are preferred, so that nothing is loaded anew for it (R106). Undefined: it
- * makes no difference.
+ * Pure: `num_ctx` as a wish about the node. Where some engines of the model have such a context and others have not, the
+ * first are preferred, so that nothing is loaded anew for it (R106). Undefined: it makes no difference.
  */
 export function roomyNodes(
   {model: {report}, contextTokens}: Pick<OllamaCall, 'model' | 'contextTokens'>,
   engines: readonly EngineReport[],
-): string | undefined {
+): Policy | undefined {
   if (contextTokens === undefined) return undefined;
   const wanted = Math.min(contextTokens, report.contextMax || contextTokens);
   const loaded = engines.filter(({digest, state}) => digest === report.digest && state === 'ready');
   const roomy = loaded.filter(({context}) => context >= wanted);
   if (roomy.length === 0 || roomy.length === loaded.length) return undefined;
   const nodes = [...new Set(roomy.map(({nodeId}) => nodeId))];
-  return `prefer=${nodes.slice(0, preferredMax).join(',')}`;
+  return {...automatic, placement: {kind: 'prefer', nodes: nodes.slice(0, preferredMax)}};
 }

@@ -1,4 +1,5 @@
 import type {IncomingMessage, ServerResponse} from 'node:http';
+import {mayUse} from '@hearsay/core';
 import {ollamaErrors} from '../error-form.ts';
 import {callerIn} from '../identify.ts';
 import type {JsonObject} from '../json.ts';
@@ -8,7 +9,7 @@ import {readBody} from '../read-body.ts';
 import {headerOf} from '../request-headers.ts';
 import type {Route, RouteService} from '../routes.ts';
 import {serveRun} from '../serve-run.ts';
-import {mayUse, visibleModels} from '../visible-models.ts';
+import {visibleEngines, visibleModels} from '../visible-models.ts';
 import {ollamaEmbed} from './embed.ts';
 import {modelFinder} from './find-model.ts';
 import {modelOf} from './known-model.ts';
@@ -62,7 +63,7 @@ function lists(service: RouteService, {find}: OllamaService): readonly Route[] {
     {
       method: 'GET',
       paths: ['/api/ps'],
-      handle: ({raw}) => listRunning(cluster.engines(), visibleModels(cluster, raw), cluster.nodes(), now()),
+      handle: ({raw}) => listRunning(visibleEngines(cluster, raw), visibleModels(cluster, raw), cluster.nodes(), now()),
     },
     {
       method: 'POST',
@@ -155,6 +156,7 @@ function management(service: RouteService, {find}: OllamaService): readonly Rout
       handle: async ({raw}, reply) => {
         const digest = blobIn(raw);
         if (find(digest) || (await service.blobs.has(digest))) return sendNothing(reply.raw);
+        if (waitsToGoOn(raw, service)) reply.raw.writeContinue();
         return (await service.blobs.receive(digest, raw)) ?? sendNothing(reply.raw, 201);
       },
     },
@@ -170,6 +172,11 @@ function management(service: RouteService, {find}: OllamaService): readonly Rout
 function blobIn({url = ''}: IncomingMessage): string {
   const digest = /\/(sha256[:-][0-9a-f]{64})(?:\?|$)/u.exec(url)?.[1];
   return digest?.replace('-', ':') ?? 'no digest';
+}
+
+/** The door lets those go on by itself that no limit of bodies stops; files of models are larger. */
+function waitsToGoOn({headers}: IncomingMessage, {bodyBytesMax}: RouteService): boolean {
+  return headers.expect?.toLowerCase() === '100-continue' && Number(headers['content-length'] ?? 0) > bodyBytesMax;
 }
 
 /** A store looks again within seconds after something was added. */

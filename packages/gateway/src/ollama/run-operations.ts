@@ -1,10 +1,11 @@
-import type {Clock, Cluster} from '@hearsay/core';
+import {lacksRight, mayUse} from '@hearsay/core';
+import type {Caller, ClientRequest, Clock, Cluster, Policy} from '@hearsay/core';
 import {ollamaErrors} from '../error-form.ts';
 import type {JsonObject} from '../json.ts';
 import {ObjectReply} from '../object-reply.ts';
 import type {Assembly} from '../object-reply.ts';
 import type {Call, Immediate, Operation, RequestFrame} from '../operation.ts';
-import {badRequest, isProblem} from '../problem.ts';
+import {badRequest, isProblem, problemFrom} from '../problem.ts';
 import type {Problem} from '../problem.ts';
 import {clientRequest, readJson} from '../read-request.ts';
 import {AnswerLines} from './answer-lines.ts';
@@ -35,11 +36,11 @@ export function ollamaRun(form: Form, service: OllamaService): Operation<Call | 
       const answer = frameOf(call, service.clock);
       switch (call.kind) {
         case 'run':
-          return runCall(call, answer, {...frame, policy: frame.policy ?? roomyNodes(call, service.cluster.engines())});
+          return runCall(call, answer, {...frame, roomy: roomyNodes(call, service.cluster.engines())});
         case 'load':
           return loadCall(call, answer, frame);
         case 'unload':
-          return unloadCall(call, answer, service.cluster);
+          return unloadCall(call, answer, service.cluster, frame.caller);
       }
     },
   };
@@ -60,14 +61,19 @@ function frameOf({form, model}: OllamaCall, clock: Clock): AnswerFrame {
   };
 }
 
-function runCall(call: OllamaCall, answer: AnswerFrame, frame: RequestFrame, shortenings = 0): Call | Problem {
+/** With the nodes that have as much context as the client would like. */
+interface RunFrame extends RequestFrame {
+  readonly roomy: Policy | undefined;
+}
+
+function runCall(call: OllamaCall, answer: AnswerFrame, frame: RunFrame, shortenings = 0): Call | Problem {
   const {model, endpoint, needs, body, stream} = call;
   const request = clientRequest({model: model.target, endpoint, needs, body}, frame);
   if (isProblem(request)) return request;
   const wantsLogprobs = body['logprobs'] === true;
   return {
     kind: 'call',
-    request: {...request, keepAliveMs: call.keepAliveMs, contextTokens: call.contextTokens},
+    request: {...toRoomy(request, frame), keepAliveMs: call.keepAliveMs, contextTokens: call.contextTokens},
     answerType: 'text/event-stream',
     reply: (response, clock, patience) => {
       const lines = new AnswerLines(answer, wantsLogprobs);
@@ -80,6 +86,11 @@ function runCall(call: OllamaCall, answer: AnswerFrame, frame: RequestFrame, sho
       return next === undefined || isProblem(next) ? undefined : next;
     },
   };
+}
+
+/** It says less than whatever anybody has said about nodes. */
+function toRoomy(request: ClientRequest, {roomy}: RunFrame): ClientRequest {
+  return request.policyFrom === undefined && roomy ? {...request, policy: roomy, policyFrom: 'context'} : request;
 }
 
 /** The engine has less context than was asked for: whoever asked for more did not mean his messages to be left out. */
@@ -134,7 +145,13 @@ function loadCall(call: OllamaCall, answer: AnswerFrame, frame: RequestFrame): C
 }
 
 /** Stops what the cluster port lets a client stop; a model that is not loaded is unloaded already. */
-function unloadCall({model, form}: OllamaCall, answer: AnswerFrame, cluster: Cluster): Immediate {
+function unloadCall(
+  {model, form}: OllamaCall,
+  answer: AnswerFrame,
+  cluster: Cluster,
+  caller: Caller | undefined,
+): Immediate | Problem {
+  if (caller && !mayUse(caller, model.report)) return problemFrom(lacksRight(caller, `the model ${model.report.name}`));
   return {
     kind: 'immediate',
     answer: async () => {
