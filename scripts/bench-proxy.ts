@@ -12,7 +12,8 @@ import {prepareTests} from './prepare-tests.ts';
  * `npm run bench:proxy`: what the way through hearsay costs. The same requests go, in turns within one run, straight to
  * an engine, through the gateway of the node that has the engine (local), and through one that must cross the mesh
  * (remote). The engine is a real llama-server, and where that would be the bottleneck a scripted one whose tokens carry
- * the time. Compare columns, not runs: the machine is shared.
+ * the time. What the plainest proxy of node:http adds to the same is the yardstick for this machine. Compare columns,
+ * not runs: the machine is shared.
  *
  * `--against FOLDER` measures the daemons of another checkout beside those of this one · `--only first,delay,requests,
  * tokens,crowd,real` · `--runs N` · `--rounds N` for single requests · `--streams 64,256` · `--profile FOLDER` leaves
@@ -26,7 +27,7 @@ const {values: options} = parseArgs({
     rounds: {type: 'string', default: '300'},
     streams: {type: 'string', default: '64,256,512'},
     profile: {type: 'string'},
-    ways: {type: 'string', default: 'direct,local,remote'},
+    ways: {type: 'string', default: 'direct,local,remote,plain proxy'},
   },
 });
 const parts = options.only.split(',');
@@ -59,7 +60,7 @@ for (const {name, failures} of scripted) {
   if (failures.length > 0) console.log(`${name}: ${failures.length} requests failed, the first: ${failures[0]}`);
 }
 console.log('\n++ stretch goal reached, + must reached, - missed; goals are local / remote\n');
-if (parts.includes('crowd')) await crowds(scripted.slice(1));
+if (parts.includes('crowd')) await crowds(scripted.filter(({pids}) => Object.keys(pids).length > 0));
 for (const {agent} of scripted) agent.destroy();
 
 function firstByteRows(spreads: readonly Spread[], of: string): Row[] {
@@ -111,7 +112,9 @@ function requestRows(rates: readonly Rate[]): Row[] {
 
 function tokenRows(rates: readonly Rate[], how: string): Row[] {
   const values = rates.map(({perSecond}) => perSecond);
-  const share = values.map((rate, way) => (way > 0 && way % 2 === 0 ? rate / (values[way - 1] ?? rate) : undefined));
+  const share = values.map((rate, way) =>
+    names[way]?.startsWith('remote') ? rate / (values[way - 1] ?? rate) : undefined,
+  );
   return [
     {figure: `tokens/s, ${how}`, values, digits: 0},
     {

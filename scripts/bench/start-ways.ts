@@ -27,7 +27,6 @@ export interface WayOptions {
 }
 
 /** The ways of one kind of request: the first goes straight to the engine. */
-
 export interface Ways {
   readonly real: readonly Target[];
   readonly scripted: readonly Target[];
@@ -36,7 +35,7 @@ export interface Ways {
 /** Starts both engines and the nodes of each checkout: one that has the engines, and one that must cross the mesh. */
 export async function startWays(cleanup: AsyncDisposableStack, {against, profiles}: WayOptions): Promise<Ways> {
   const llama = await startLlamaServer(cleanup);
-  const tokens = await startTokenEngine(cleanup);
+  const tokens = await startScript(cleanup, tokenEngine);
   const real = [target('direct', llama.url, {headers: {authorization: `Bearer ${llama.key}`}})];
   const scripted = [target('direct', `${tokens.url}/1`)];
   for (const checkout of [undefined, ...(against === undefined ? [] : [against])]) {
@@ -49,6 +48,7 @@ export async function startWays(cleanup: AsyncDisposableStack, {against, profile
     real.push(...ways);
     scripted.push(...ways);
   }
+  scripted.push(target('plain proxy', (await startScript(cleanup, plainProxy, `${tokens.url}/1`)).url));
   return {real, scripted};
 }
 
@@ -91,9 +91,13 @@ async function startPair(
   return {holder, entry};
 }
 
-async function startTokenEngine(cleanup: AsyncDisposableStack): Promise<{url: string}> {
-  const script = join(import.meta.dirname, '..', '..', 'test', 'fixtures', 'token-engine.ts');
-  const child = spawn(process.execPath, [script], {stdio: ['ignore', 'pipe', 'inherit']});
+const fixtures = join(import.meta.dirname, '..', '..', 'test', 'fixtures');
+const tokenEngine = join(fixtures, 'token-engine.ts');
+const plainProxy = join(fixtures, 'plain-proxy.ts');
+
+/** A server in a process of its own that prints its port. */
+async function startScript(cleanup: AsyncDisposableStack, script: string, ...args: string[]): Promise<{url: string}> {
+  const child = spawn(process.execPath, [script, ...args], {stdio: ['ignore', 'pipe', 'inherit']});
   cleanup.defer(() => void child.kill('SIGKILL'));
   return {url: `http://127.0.0.1:${await firstLine(child)}`};
 }

@@ -7,7 +7,7 @@ interface Goal {
 
 export interface Row {
   readonly figure: string;
-  /** One for each way: direct, then local and remote, perhaps those of another checkout. */
+  /** One for each way: direct, local and remote, perhaps those of another checkout, and a plain proxy. */
   readonly values: readonly (number | undefined)[];
   readonly digits: number;
   readonly goal?: Goal;
@@ -19,16 +19,17 @@ export function table(ways: readonly string[], rows: readonly Row[]): string {
   const body = rows.map(({figure, values, digits, goal}) => {
     const cells = values.map((value, way) => {
       if (value === undefined) return '';
-      return `${value.toFixed(digits)} ${(goal ? mark(value, way, goal) : '').padEnd(2)}`;
+      return `${value.toFixed(digits)} ${(goal ? mark(value, ways[way] ?? '', goal) : '').padEnd(2)}`;
     });
     return line(figure, cells, goal?.must.join(' / ') ?? '', goal?.stretch.join(' / ') ?? '');
   });
   return [head, ...body].join('\n');
 }
 
-function mark(value: number, way: number, {must, stretch, better}: Goal): string {
-  if (way === 0) return '';
-  const side = way % 2 === 1 ? 0 : 1;
+/** Only the ways of hearsay have goals. */
+function mark(value: number, way: string, {must, stretch, better}: Goal): string {
+  if (!way.startsWith('local') && !way.startsWith('remote')) return '';
+  const side = way.startsWith('local') ? 0 : 1;
   const reaches = (limit: number): boolean => (better === 'less' ? value <= limit : value >= limit);
   if (reaches(stretch[side])) return '++';
   return reaches(must[side]) ? '+' : '-';
