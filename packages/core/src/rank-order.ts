@@ -29,11 +29,12 @@ export class RankOrder {
     return this.#goesByCost ? hitBytes : 0;
   }
 
-  /** Without sorting the others: only these two matter for the choice and its reason. */
+  /** Of those that may be asked, without sorting the others: only these two matter for the choice and its reason. */
   firstTwo(entries: readonly Entry[]): readonly [Entry | undefined, Entry | undefined] {
     let first: Entry | undefined;
     let second: Entry | undefined;
     for (const entry of entries) {
+      if (!isAskable(entry)) continue;
       if (first === undefined || this.compare(entry, first) < 0) {
         second = first;
         first = entry;
@@ -81,6 +82,11 @@ function stateRank(state: Candidate['state']): number {
     case 'absent':
       return 0;
   }
+}
+
+/** Nothing speaks against it. */
+export function isAskable({exclusion}: Pick<Entry, 'exclusion'>): boolean {
+  return exclusion === undefined;
 }
 
 /** It would have to be loaded first. */

@@ -1,7 +1,7 @@
 import type {Candidate} from './candidates.ts';
 import {costOf, referenceOf, secondsOf} from './cost.ts';
 import type {Asked, Cost} from './cost.ts';
-import {isCold, RankOrder} from './rank-order.ts';
+import {isAskable, isCold, RankOrder} from './rank-order.ts';
 import type {Entry} from './rank-order.ts';
 import {whyBehind, whyFirst} from './rank-words.ts';
 import type {Comparing} from './rank-words.ts';
@@ -52,25 +52,22 @@ export function weigh(candidates: readonly Entry[], asked: Asked): Decision {
   const reference = referenceOf(candidates);
   const copies = copyRule(candidates, asked);
   const {hasHolder} = copies;
-  const placed: Entry[] = [];
-  const out: Entry[] = [];
   for (const candidate of candidates) {
     const {exclusion} = candidate;
-    const isAskable = exclusion === undefined;
-    if (isAskable || exclusion === 'busy') candidate.seconds = secondsOf(candidate, asked, reference, hasHolder);
-    (isAskable ? placed : out).push(candidate);
+    if (exclusion !== undefined && exclusion !== 'busy') continue;
+    candidate.seconds = secondsOf(candidate, asked, reference, hasHolder);
   }
-  const left = copies.hasBusyHolder ? withoutNeedlessCopies(placed, out, copies) : placed;
+  if (copies.hasBusyHolder) excludeNeedlessCopies(candidates, copies);
   const goesByCost = asked.spread === 'auto' && copies.isMeasured;
-  group(left, {goesByCost, mayCopy: copies.mayCopy || !goesByCost, asked});
+  group(candidates, {goesByCost, mayCopy: copies.mayCopy || !goesByCost, asked});
   const costFor = (entry: Entry): Cost | undefined =>
     entry.seconds === Infinity ? undefined : costOf(entry, asked, reference, hasHolder);
-  return new Weighed({placed: left, out, order: new RankOrder(asked.request, goesByCost), costFor});
+  return new Weighed({candidates, order: new RankOrder(asked.request, goesByCost), costFor});
 }
 
 interface Weighing extends Comparing {
-  readonly placed: readonly Entry[];
-  readonly out: readonly Entry[];
+  /** One list for all: lists of a thousand nodes for each request are much for the collector. */
+  readonly candidates: readonly Entry[];
 }
 
 class Weighed implements Decision {
@@ -80,7 +77,7 @@ class Weighed implements Decision {
 
   constructor(weighing: Weighing) {
     this.#weighing = weighing;
-    const [first, runnerUp] = weighing.order.firstTwo(weighing.placed);
+    const [first, runnerUp] = weighing.order.firstTwo(weighing.candidates);
     this.best = first && withPlace(first, 0, whyFirst(first, runnerUp, weighing), weighing.costFor(first));
   }
 
@@ -91,10 +88,10 @@ class Weighed implements Decision {
 }
 
 function explainAll(weighing: Weighing): readonly Ranked[] {
-  const {costFor, order, out, placed} = weighing;
-  const ordered = order.all(placed);
+  const {candidates, costFor, order} = weighing;
+  const ordered = order.all(candidates.filter(isAskable));
   const [first, runnerUp] = ordered;
-  const last = out.toSorted((a, b) => (a.node < b.node ? -1 : 1));
+  const last = candidates.filter(entry => !isAskable(entry)).toSorted((a, b) => (a.node < b.node ? -1 : 1));
   return [
     ...ordered.map((entry, place) => {
       const reason = entry === first ? whyFirst(entry, runnerUp, weighing) : whyBehind(entry, first, weighing);
@@ -105,14 +102,12 @@ function explainAll(weighing: Weighing): readonly Ranked[] {
 }
 
 /** A holder that answered busy is waited for, unless another load is allowed and costs less than the wait. */
-function withoutNeedlessCopies(placed: readonly Entry[], out: Entry[], {mayCopy}: CopyRule): Entry[] {
-  const holderSeconds = busyHolderSeconds(out);
-  return placed.filter(entry => {
-    if (!isCold(entry) || entry.preferred || (mayCopy && entry.seconds < holderSeconds)) return true;
-    entry.exclusion = 'second copy';
-    out.push(entry);
-    return false;
-  });
+function excludeNeedlessCopies(candidates: readonly Entry[], {mayCopy}: CopyRule): void {
+  const holderSeconds = busyHolderSeconds(candidates);
+  for (const entry of candidates) {
+    const pays = mayCopy && entry.seconds < holderSeconds;
+    if (isAskable(entry) && isCold(entry) && !entry.preferred && !pays) entry.exclusion = 'second copy';
+  }
 }
 
 interface CopyRule {
@@ -142,9 +137,9 @@ function copyRule(candidates: readonly Entry[], {spread}: Asked): CopyRule {
 }
 
 /** The least that one of the holders which answered busy would cost, by its newest record. */
-function busyHolderSeconds(out: readonly Entry[]): number {
+function busyHolderSeconds(candidates: readonly Entry[]): number {
   let least = Infinity;
-  for (const {exclusion, seconds, state} of out) {
+  for (const {exclusion, seconds, state} of candidates) {
     if (exclusion === 'busy' && !isCold({state}) && seconds < least) least = seconds;
   }
   return least;
@@ -162,10 +157,12 @@ function group(entries: readonly Entry[], {goesByCost, mayCopy, asked}: Grouping
   let bestPreferred = Infinity;
   let bestOther = Infinity;
   for (const entry of entries) {
+    if (!isAskable(entry)) continue;
     if (entry.preferred) bestPreferred = Math.min(bestPreferred, entry.seconds);
     else if (!isHeld(entry)) bestOther = Math.min(bestOther, entry.seconds);
   }
   for (const entry of entries) {
+    if (!isAskable(entry)) continue;
     const {preferred} = entry;
     const best = preferred ? bestPreferred : bestOther;
     const isEqual = !goesByCost || entry.seconds <= best + Math.max(tieSeconds, tieShare * best);
