@@ -1,11 +1,18 @@
 import type {Connection, Stream} from '@libp2p/interface';
 import type {Clock, Log, NodeId} from '@hearsay/core';
 
-/** Streams kept open for each peer: a handful of requests can start at once without waiting for one to be opened. */
-const sparesMax = 6;
+/** How many streams are kept open for a peer, and at how many they are filled up. */
+interface Stock {
+  readonly max: number;
+  /** All that are missing are opened together then: what agrees on their protocol shares its packets. */
+  readonly low: number;
+}
 
-/** Only then are they filled up, all that are missing together: what agrees on their protocol shares its packets. */
-const sparesLow = 3;
+/** A peer that runs requests of this node: a handful can start at once without waiting for one to be opened. */
+const stockOfAsked: Stock = {max: 6, low: 3};
+
+/** In a mesh of fifty most peers are never asked, and each stream costs both sides a little. */
+const stockOfOthers: Stock = {max: 2, low: 1};
 
 /** Opening a spare must not compete with the request that has just taken one. */
 const refillMs = 20;
@@ -36,6 +43,8 @@ export class LeasePool implements Disposable {
   readonly #parts: LeasePoolParts;
   readonly #spares = new Map<NodeId, Spare[]>();
   readonly #opening = new Set<NodeId>();
+  /** Peers that have been asked on the connection there is. */
+  readonly #asked = new Set<NodeId>();
   readonly #due = new Map<NodeId, Disposable>();
 
   constructor(parts: LeasePoolParts) {
@@ -46,6 +55,7 @@ export class LeasePool implements Disposable {
   async take(peer: NodeId, signal: AbortSignal): Promise<Stream | undefined> {
     const connection = this.#parts.connection(peer);
     if (connection === undefined) return undefined;
+    this.#asked.add(peer);
     const spare = this.#usable(peer, connection).shift();
     this.warm(peer);
     return spare?.stream ?? this.#parts.open(connection, signal);
@@ -64,6 +74,7 @@ export class LeasePool implements Disposable {
   /** The connection is gone, and its streams with it. */
   forget(peer: NodeId): void {
     this.#spares.delete(peer);
+    this.#asked.delete(peer);
     this.#due.get(peer)?.[Symbol.dispose]();
     this.#due.delete(peer);
   }
@@ -77,9 +88,10 @@ export class LeasePool implements Disposable {
     const connection = this.#parts.connection(peer);
     if (connection === undefined) return;
     const {length} = this.#usable(peer, connection);
-    if (length > sparesLow) return;
+    const {low, max} = this.#asked.has(peer) ? stockOfAsked : stockOfOthers;
+    if (length > low) return;
     this.#opening.add(peer);
-    await Promise.all(Array.from({length: sparesMax - length}, async () => this.#openSpare(peer, connection)));
+    await Promise.all(Array.from({length: max - length}, async () => this.#openSpare(peer, connection)));
     this.#opening.delete(peer);
   }
 
