@@ -100,6 +100,8 @@ test('R4: an aborted stream ends at once and its slot serves the next request', 
   await t.throwsAsync(reading, {message: 'the client went away'});
   await reservation[Symbol.asyncDispose]();
   t.true(performance.now() - abortedMs < 5_000);
+  // Until llama-server itself has said so, the slot counts as busy.
+  await until('the proof that it is free', () => snapshotOf(host, model)?.busy === 0);
   t.is(await countToThree(host, model), ' 1 2 3');
   // Left alone, the stream would have run for ten seconds more and the next request would have waited for it.
   t.true(performance.now() - abortedMs < 9_000);
