@@ -47,6 +47,26 @@ test('a request that waits for its turn sees a slot that has become free, and wh
   await running;
 });
 
+test('a request that a free node takes has nobody explain the other nodes first', async t => {
+  let explained = 0;
+  const deps = depsFor(scriptedWorker(node('A'), scriptedLease(['ok'])));
+  await run({
+    ...deps,
+    rank: (...question) => {
+      const decision = deps.rank(...question);
+      return {
+        best: decision.best,
+        get ranked() {
+          explained += 1;
+          return decision.ranked;
+        },
+      };
+    },
+    line: {isCrowded: () => false, turn: async () => turn},
+  });
+  t.is(explained, 0);
+});
+
 test('a node that has failed one request still has its slots for the others that wait', async t => {
   const allowed: number[] = [];
   const broken = scriptedWorker(node('A'), {kind: 'refused', code: 'broken', message: 'no'});

@@ -170,7 +170,7 @@ class Search {
     const {line, rank} = this.#deps;
     this.#turn?.allow(slotsOf(decision.ranked));
     if (line === undefined || this.#turn !== undefined) return false;
-    if (!expectsLine(node, isForced, decision.ranked) && !line.isCrowded()) return false;
+    if (!expectsLine(node, isForced, decision) && !line.isCrowded()) return false;
     let hasWaited = false;
     const tried = new Set(this.#tried.keys());
     const at = standingAt(decision, () => rank(this.#digests, {tried, busy: new Set()}, 'unnoted'));

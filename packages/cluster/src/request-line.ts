@@ -30,10 +30,11 @@ export function lineFor(request: ClientRequest, digests: readonly Digest[], queu
 /**
  * Pure: it would stand in line for a slot there. Whoever comes while a model is loaded stands in the engine's own line:
  * those that wait for the first load are no reason for a second one, which they might seem to be once it is measured.
+ * A node that was not forced needs no look at the others, which nobody has explained yet.
  */
-export function expectsLine(node: Ranked, isForced: boolean, ranked: readonly Ranked[]): boolean {
+export function expectsLine(node: Ranked, isForced: boolean, decision: Decision): boolean {
   if (!isForced) return node.state === 'ready' && expectedWaitMs(node) > 0;
-  return ranked.find(other => other.node === node.node)?.state === 'ready';
+  return decision.ranked.find(other => other.node === node.node)?.state === 'ready';
 }
 
 /** Pure: until the engine could begin with it, as the choice expected it. */
