@@ -1,6 +1,6 @@
 import {deserialize, serialize} from 'node:v8';
 import {deflateRawSync, inflateRawSync} from 'node:zlib';
-import {isRequestId} from '@hearsay/core';
+import {isObject, isRequestId} from '@hearsay/core';
 import type {JournaledEvent, RequestSummary} from '@hearsay/core';
 
 /**
@@ -42,11 +42,11 @@ export function unpackSummary(packed: unknown): RequestSummary | undefined {
 const serializedMark = 0xff;
 
 function isJournaled(value: unknown): value is JournaledEvent {
-  if (typeof value !== 'object' || value === null || !('event' in value) || !('sinceMs' in value)) return false;
-  const {event, sinceMs} = value;
-  return typeof sinceMs === 'number' && typeof event === 'object' && event !== null && 'kind' in event;
+  return (
+    isObject(value) && typeof value['sinceMs'] === 'number' && isObject(value['event']) && 'kind' in value['event']
+  );
 }
 
 function isSummary(value: unknown): value is RequestSummary {
-  return typeof value === 'object' && value !== null && 'id' in value && isRequestId(value.id);
+  return isObject(value) && isRequestId(value['id']);
 }

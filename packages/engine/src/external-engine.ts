@@ -1,4 +1,4 @@
-import {Fault} from '@hearsay/core';
+import {Fault, parseObject} from '@hearsay/core';
 import type {Busy, Capability, EngineCall, EngineSnapshot, Environment, Refusal, ReserveOptions} from '@hearsay/core';
 import {busyFor} from './busy-for.ts';
 import {readModels} from './external-model.ts';
@@ -193,13 +193,8 @@ class ServedModel implements SlotOwner, EngineDoor {
 
 /** The body with another `model`; one that is no JSON object is for the engine to refuse. */
 function withModel(body: Uint8Array, model: string): Uint8Array {
-  try {
-    const value: unknown = JSON.parse(new TextDecoder().decode(body));
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-    return isObject ? new TextEncoder().encode(JSON.stringify({...value, model})) : body;
-  } catch {
-    return body;
-  }
+  const value = parseObject(new TextDecoder().decode(body));
+  return value === undefined ? body : new TextEncoder().encode(JSON.stringify({...value, model}));
 }
 
 function externalFailed(engine: string, cause: unknown): Fault {

@@ -1,3 +1,4 @@
+import {isObject} from '@hearsay/core';
 import type {LoadedFacts} from '@hearsay/core';
 
 /** Pure: what the answer of llama-server to `GET /props` says of the model; whatever is not as expected says nothing. */
@@ -19,8 +20,7 @@ export function readProps(answer: unknown, ownArguments: readonly string[]): Loa
 }
 
 function field(value: unknown, name: string): unknown {
-  if (typeof value !== 'object' || value === null) return undefined;
-  return Object.entries(value).find(([key]) => key === name)?.[1];
+  return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
 function truth(value: unknown): boolean | undefined {

@@ -1,5 +1,5 @@
 import {automatic} from '@hearsay/core';
-import type {EngineReport, Policy} from '@hearsay/core';
+import type {EngineReport, ModelReport, Policy} from '@hearsay/core';
 import type {OllamaCall} from './read-request.ts';
 
 /** Most nodes that are named; the choice among more of them makes no difference. */
@@ -14,10 +14,15 @@ export function roomyNodes(
   engines: readonly EngineReport[],
 ): Policy | undefined {
   if (contextTokens === undefined) return undefined;
-  const wanted = Math.min(contextTokens, report.contextMax || contextTokens);
+  const wanted = usableContext(report, contextTokens);
   const loaded = engines.filter(({digest, state}) => digest === report.digest && state === 'ready');
   const roomy = loaded.filter(({context}) => context >= wanted);
   if (roomy.length === 0 || roomy.length === loaded.length) return undefined;
   const nodes = [...new Set(roomy.map(({nodeId}) => nodeId))];
   return {...automatic, placement: {kind: 'prefer', nodes: nodes.slice(0, preferredMax)}};
+}
+
+/** Pure: of what a client asks for, as much as the model was trained for. */
+export function usableContext({contextMax}: ModelReport, contextTokens: number): number {
+  return Math.min(contextTokens, contextMax || contextTokens);
 }

@@ -15,7 +15,7 @@ import type {FindModel} from './known-model.ts';
 import {NdjsonReply} from './ndjson-reply.ts';
 import {readRequest} from './read-request.ts';
 import type {Form, OllamaCall} from './read-request.ts';
-import {roomyNodes} from './roomy-nodes.ts';
+import {roomyNodes, usableContext} from './roomy-nodes.ts';
 import {shorten, shorteningsMax} from './shorten.ts';
 
 export interface OllamaService {
@@ -96,7 +96,7 @@ function toRoomy(request: ClientRequest, {roomy}: RunFrame): ClientRequest {
 /** The engine has less context than was asked for: whoever asked for more did not mean his messages to be left out. */
 function hasTooLittle({model: {report}, contextTokens = 0}: OllamaCall, {extra}: Problem): boolean {
   const there = extra?.['n_ctx'];
-  return typeof there === 'number' && there < Math.min(contextTokens, report.contextMax || contextTokens);
+  return typeof there === 'number' && there < usableContext(report, contextTokens);
 }
 
 /** The lines of an answer as one object. */
