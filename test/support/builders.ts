@@ -1,5 +1,6 @@
-import {toDigest, toNodeId} from '@hearsay/core';
-import type {Asked, Beat, Candidate, Digest, EngineBeat, LearnedFacts, ModelFacts, NodeId} from '@hearsay/core';
+import {automatic, newRequestId, toDigest, toNodeId} from '@hearsay/core';
+import type {Asked, Beat, Candidate, ClientRequest, Digest, EngineBeat, LearnedFacts, LoadedFacts} from '@hearsay/core';
+import type {ModelFacts, NodeId} from '@hearsay/core';
 
 /** A digest that is easy to read in a failure: the letter, 64 times. */
 export function digest(letter: string): Digest {
@@ -109,3 +110,27 @@ export function learned(changes: Partial<LearnedFacts> = {}): LearnedFacts {
 export function asked(changes: Partial<Asked> = {}): Asked {
   return {request: 'request', spread: 'auto', promptBytes: 4000, maxTokens: undefined, ...changes};
 }
+
+/** What a client asks for; the number makes an id of its own. */
+export function clientRequest(changes: Partial<ClientRequest> = {}, number: number = 0): ClientRequest {
+  return {
+    id: newRequestId({next: () => 0, bytes: length => new Uint8Array(length).fill(number)}),
+    model: 'm',
+    endpoint: '/v1/chat/completions',
+    needs: ['chat'],
+    policy: automatic,
+    body: new Uint8Array(3),
+    traceparent: undefined,
+    ...changes,
+  };
+}
+
+/** An engine that says nothing of its model. */
+export const nothingTold: LoadedFacts = {
+  context: undefined,
+  sees: undefined,
+  hears: undefined,
+  chatTemplate: undefined,
+  isTemplateChosen: false,
+  callsTools: undefined,
+};

@@ -1,19 +1,11 @@
-import {automatic, newRequestId, toEntry, weigh} from '@hearsay/core';
-import type {ClientRequest, NodeId, Worker} from '@hearsay/core';
+import {toEntry, weigh} from '@hearsay/core';
+import type {NodeId, Worker} from '@hearsay/core';
 import {dispatch} from '../../packages/cluster/src/dispatch.ts';
 import type {AcceptedModels, DispatchDeps, Started} from '../../packages/cluster/src/dispatch.ts';
-import {asked, candidate, digest} from './builders.ts';
+import {asked, candidate, clientRequest, digest} from './builders.ts';
 import {manualClock} from './manual-clock.ts';
 
-const request: ClientRequest = {
-  id: newRequestId({next: () => 0, bytes: length => new Uint8Array(length)}),
-  model: 'm',
-  endpoint: '/v1/chat/completions',
-  needs: ['chat'],
-  policy: automatic,
-  body: new Uint8Array(3),
-  traceparent: undefined,
-};
+const request = clientRequest();
 
 /** Workers in the order in which they rank. */
 export function depsFor(...workers: readonly Worker[]): DispatchDeps & {readonly failures: NodeId[]} {

@@ -1,6 +1,7 @@
 import {idleOperator, toDigest, toNodeId} from '@hearsay/core';
 import type {Answer, ClientRequest, Cluster, EngineReport, ModelReport, NodeReport, StatusReport} from '@hearsay/core';
 import type {ControlAnswer, EngineDetails} from '@hearsay/core';
+import {node} from './builders.ts';
 
 /**
  * A cluster whose answers are given by the test: a twin of the port, for everything that is the gateway's own matter.
@@ -113,6 +114,28 @@ export function chatEvents(pieces: readonly string[]): readonly string[] {
 
 export function event(value: unknown): string {
   return `data: ${JSON.stringify(value)}\n\n`;
+}
+
+/** An engine of the model of `modelReport` on a node that is named by a letter. */
+export function engineReport(letter: string, changes: Partial<EngineReport> = {}): EngineReport {
+  return {
+    name: 'tiny',
+    digest: modelReport().digest,
+    sizeBytes: 1,
+    processor: 'llama-server',
+    context: 4096,
+    state: 'ready',
+    startedSecondsAgo: 1,
+    node: 'local',
+    nodeId: node(letter),
+    nodeName: letter,
+    untilSeconds: undefined,
+    slots: 4,
+    busy: 0,
+    queued: 0,
+    failure: undefined,
+    ...changes,
+  };
 }
 
 export function modelReport(changes: Partial<ModelReport> = {}): ModelReport {

@@ -1,35 +1,19 @@
-import {automatic, newRequestId} from '@hearsay/core';
 import type {Caller, ClientRequest} from '@hearsay/core';
 import test from 'ava';
-import {digest} from '../../../test/support/builders.ts';
+import {clientRequest, digest} from '../../../test/support/builders.ts';
 import {manualClock} from '../../../test/support/manual-clock.ts';
 import {FairQueue, queueLimits} from './fair-queue.ts';
 import {lineFor} from './request-line.ts';
 
 const never = new AbortController().signal;
-let made = 0;
-
-function request(changes: Partial<ClientRequest> = {}): ClientRequest {
-  made += 1;
-  return {
-    id: newRequestId({next: () => 0, bytes: length => new Uint8Array(length).fill(made)}),
-    model: 'm',
-    endpoint: '/v1/chat/completions',
-    needs: ['chat'],
-    policy: automatic,
-    body: new Uint8Array(3),
-    traceparent: undefined,
-    ...changes,
-  };
-}
 
 /** Whether the second request waits because the first has the only slot that it knows of. */
 async function waitsBehind(first: Partial<ClientRequest>, second: Partial<ClientRequest>): Promise<boolean> {
   const clock = manualClock();
   const queue = new FairQueue(queueLimits, clock);
   let waits = false;
-  for (const asked of [first, second]) {
-    const line = lineFor(request(asked), [digest('a')], queue);
+  for (const [number, asked] of [first, second].entries()) {
+    const line = lineFor(clientRequest(asked, number), [digest('a')], queue);
     void line?.turn({capacity: 1, holdMs: 1000}, never, () => (waits = true));
     await clock.advance(0);
   }

@@ -6,6 +6,7 @@ import {knownArchitectures} from './known-architectures.ts';
 
 const engine = process.env['HEARSAY_TEST_ENGINE'];
 const engineTest = engine === undefined ? test.skip : test;
+if (engine === undefined) console.log('skipped: what a real llama-server knows, as HEARSAY_TEST_ENGINE names none');
 
 engineTest('a real llama-server knows its architectures and no others', async t => {
   const knows = knownArchitectures(engine ?? '');

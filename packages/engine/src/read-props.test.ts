@@ -1,14 +1,6 @@
 import test from 'ava';
+import {nothingTold as nothing} from '../../../test/support/builders.ts';
 import {readProps} from './read-props.ts';
-
-const nothing = {
-  context: undefined,
-  sees: undefined,
-  hears: undefined,
-  chatTemplate: undefined,
-  isTemplateChosen: false,
-  callsTools: undefined,
-};
 
 test('an engine tells its context, senses, template and tools', t => {
   const answer = {

@@ -212,7 +212,9 @@ test('what is told to others is measured, and more is never free than there is',
   t.is(keeper.memory().freeBytes, 20);
 });
 
-const onLinux = process.platform === 'linux' ? test : test.skip;
+const isLinux = process.platform === 'linux';
+const onLinux = isLinux ? test : test.skip;
+if (!isLinux) console.log('skipped: the memory of a process, which only Linux tells page by page');
 
 onLinux('R106: pages of its file count as free already, so that they are no memory to start it anew in', async t => {
   const large = storedModel('large', '/large', {key: 'large', needBytes: 100e6});

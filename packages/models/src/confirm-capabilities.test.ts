@@ -1,15 +1,7 @@
 import test from 'ava';
 import type {Capability, LoadedFacts} from '@hearsay/core';
+import {nothingTold as silent} from '../../../test/support/builders.ts';
 import {confirmCapabilities} from './confirm-capabilities.ts';
-
-const silent: LoadedFacts = {
-  context: undefined,
-  sees: undefined,
-  hears: undefined,
-  chatTemplate: undefined,
-  isTemplateChosen: false,
-  callsTools: undefined,
-};
 
 const cases: readonly (readonly [string, readonly Capability[], Partial<LoadedFacts>, readonly Capability[]])[] = [
   [

@@ -1,34 +1,12 @@
 import test from 'ava';
-import type {EngineReport} from '@hearsay/core';
-import {node} from '../../../../test/support/builders.ts';
-import {modelReport} from '../../../../test/support/scripted-cluster.ts';
+import {engineReport, modelReport} from '../../../../test/support/scripted-cluster.ts';
 import {roomyNodes} from './roomy-nodes.ts';
 
 const report = modelReport({contextMax: 32_768});
 const model = {kind: 'known', asked: 'tiny', target: 'tiny', report, preset: undefined} as const;
 
-function engine(letter: string, context: number, state = 'ready'): EngineReport {
-  return {
-    name: 'tiny',
-    digest: report.digest,
-    sizeBytes: 1,
-    processor: 'llama-server',
-    context,
-    state,
-    startedSecondsAgo: 1,
-    node: 'local',
-    nodeId: node(letter),
-    nodeName: letter,
-    untilSeconds: undefined,
-    slots: 4,
-    busy: 0,
-    queued: 0,
-    failure: undefined,
-  };
-}
-
-const small = engine('a', 4096);
-const large = engine('b', 16_384);
+const small = engineReport('a', {context: 4096});
+const large = engineReport('b', {context: 16_384});
 
 test('R106: a node whose engine has the context is preferred to one whose engine has not', t => {
   const policy = roomyNodes({model, contextTokens: 8192}, [small, large]);
@@ -39,7 +17,10 @@ test('num_ctx says nothing where all engines have it, none has it, or it was not
   t.is(roomyNodes({model, contextTokens: 2048}, [small, large]), undefined);
   t.is(roomyNodes({model, contextTokens: 20_000}, [small, large]), undefined);
   t.is(roomyNodes({model, contextTokens: undefined}, [small, large]), undefined);
-  t.is(roomyNodes({model, contextTokens: 8192}, [large, engine('c', 4096, 'loading')]), undefined);
+  t.is(
+    roomyNodes({model, contextTokens: 8192}, [large, engineReport('c', {context: 4096, state: 'loading'})]),
+    undefined,
+  );
   t.is(roomyNodes({model, contextTokens: 8192}, []), undefined);
 });
 

@@ -1,35 +1,15 @@
 import test from 'ava';
 import {formatPolicy, newRequestId} from '@hearsay/core';
-import type {Caller, EngineReport} from '@hearsay/core';
+import type {Caller} from '@hearsay/core';
 import {node} from '../../../../test/support/builders.ts';
 import {manualClock} from '../../../../test/support/manual-clock.ts';
-import {modelReport, scriptedCluster} from '../../../../test/support/scripted-cluster.ts';
+import {engineReport, modelReport, scriptedCluster} from '../../../../test/support/scripted-cluster.ts';
 import type {FindModel} from './known-model.ts';
 import {ollamaRun} from './run-operations.ts';
 
 const report = modelReport({contextMax: 32_768});
 const rights = {models: undefined, workloads: undefined, nodes: undefined, policies: undefined};
 const notes: Caller = {name: 'notes', rights, policy: undefined};
-
-function engine(letter: string, context: number): EngineReport {
-  return {
-    name: 'tiny',
-    digest: report.digest,
-    sizeBytes: 1,
-    processor: 'llama-server',
-    context,
-    state: 'ready',
-    startedSecondsAgo: 1,
-    node: 'local',
-    nodeId: node(letter),
-    nodeName: letter,
-    untilSeconds: undefined,
-    slots: 4,
-    busy: 0,
-    queued: 0,
-    failure: undefined,
-  };
-}
 
 const id = newRequestId({next: () => 0, bytes: length => new Uint8Array(length)});
 
@@ -39,7 +19,7 @@ function read(body: object, frame: {readonly caller?: Caller; readonly policy?: 
     ...scriptedCluster(() => {
       throw new Error('nothing is run');
     }),
-    engines: () => [engine('A', 4096), engine('B', 16_384)],
+    engines: () => [engineReport('A', {context: 4096}), engineReport('B', {context: 16_384})],
   };
   const find: FindModel = () => ({kind: 'known', asked: 'tiny', target: 'tiny', report, preset: undefined});
   const bytes = Buffer.from(JSON.stringify({model: 'tiny', ...body}));
