@@ -4,21 +4,26 @@ import {describeError} from '@hearsay/core';
 import type {Log} from '@hearsay/core';
 
 /** Layout of the tables below. A file of another one is put aside, not read. */
-const layout = 2;
+const layout = 3;
 
+/**
+ * Everything but the index of ids grows at its end, so that the requests of one batch share their pages: written in
+ * the order of random ids, each request would cost a page of its own in every tree.
+ */
 const tables = `
   CREATE TABLE IF NOT EXISTS requests (
-    id TEXT PRIMARY KEY,
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
     at_ms INTEGER NOT NULL,
     change INTEGER NOT NULL,
     outcome TEXT,
     summary TEXT NOT NULL
-  ) WITHOUT ROWID;
+  );
   CREATE INDEX IF NOT EXISTS requests_at ON requests (at_ms);
   CREATE INDEX IF NOT EXISTS requests_change ON requests (change);
   CREATE TABLE IF NOT EXISTS events (
     number INTEGER PRIMARY KEY,
-    request TEXT NOT NULL,
+    request INTEGER NOT NULL,
     events BLOB NOT NULL
   );
   CREATE INDEX IF NOT EXISTS events_request ON events (request);

@@ -191,7 +191,7 @@ test('what could not be written is written as soon as it can be, and nothing of 
   t.is(journal.requests({countMax: 9, after: undefined}).length, 2);
   const other = new DatabaseSync(file);
   const isSecond = `NEW.id = '${second}'`;
-  other.exec(`CREATE TRIGGER full BEFORE INSERT ON requests WHEN ${isSecond} BEGIN SELECT RAISE(ABORT, 'full'); END`);
+  other.exec(`CREATE TRIGGER full BEFORE UPDATE ON requests WHEN ${isSecond} BEGIN SELECT RAISE(ABORT, 'full'); END`);
   for (const id of [first, second]) journal.note(id, ended('finished'));
   await until('the journal has met the fault', () => errors.length > 0);
   other.exec('DROP TRIGGER full');
@@ -202,4 +202,16 @@ test('what could not be written is written as soon as it can be, and nothing of 
     t.is(found?.events.length, 2);
   }
   t.regex(errors[0] ?? '', /trying again/u);
+});
+
+test('what is noted of a request after its end is kept with it and changes nothing of how it ended', async t => {
+  await using journal = startJournal(config(journalFile(t)), environment);
+  const id = newId();
+  journal.note(id, arrived('m'));
+  journal.note(id, ended('finished'));
+  t.is(journal.find(id)?.events.length, 2); // on disk by now
+  journal.note(id, ended('interrupted'));
+  const found = journal.find(id);
+  t.is(found?.summary.outcome, 'finished');
+  t.is(found?.events.length, 3);
 });

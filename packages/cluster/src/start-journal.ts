@@ -42,6 +42,8 @@ interface Noted {
 }
 
 interface OpenRequest {
+  /** Of its row. */
+  readonly number: number;
   readonly startedMs: number;
   readonly summary: RequestSummary;
 }
@@ -107,7 +109,8 @@ class SqliteJournal implements Journal {
     const [row, other] = this.#statements.byId.all(id, `${id}g`); // 'g' sorts after every hex digit
     const summary = row && unpackSummary(row['summary']);
     if (summary === undefined || other !== undefined) return undefined;
-    return {summary, events: this.#statements.events.all(summary.id).flatMap(({events}) => unpackEvents(events))};
+    const rows = this.#statements.events.all(Number(row?.['number']));
+    return {summary, events: rows.flatMap(({events}) => unpackEvents(events))};
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -176,11 +179,23 @@ class SqliteJournal implements Journal {
       if (!isOver) summary = summarize(summary, request, event, {wallMs, sinceMs, change});
       written.events.add(each);
     }
-    this.#statements.addEvents.run(request, packEvents(events));
+    const number = known?.number ?? this.#numberOf(request, summary, change);
+    if (number === undefined) return;
+    this.#statements.addEvents.run(number, packEvents(events));
     if (summary === undefined || startedMs === undefined) return;
     written.change = change;
-    written.open.set(request, summary.outcome === undefined ? {startedMs, summary} : undefined);
-    this.#statements.putRequest.run(request, summary.atMs, change, summary.outcome ?? null, packSummary(summary));
+    written.open.set(request, summary.outcome === undefined ? {number, startedMs, summary} : undefined);
+    if (known) this.#statements.change.run(change, summary.outcome ?? null, packSummary(summary), number);
+  }
+
+  /** The row of a request that is not open: a new one where it begins now. What came too late is added to the old. */
+  #numberOf(request: RequestId, summary: RequestSummary | undefined, change: number): number | undefined {
+    const {begin, numberOf: find} = this.#statements;
+    const row =
+      summary === undefined
+        ? find.get(request)
+        : begin.get(request, summary.atMs, change, summary.outcome ?? null, packSummary(summary));
+    return row && Number(row['number']);
   }
 
   #closeLeftOpen(): void {
@@ -188,7 +203,8 @@ class SqliteJournal implements Journal {
       const summary = unpackSummary(row['summary']);
       if (summary === undefined) continue;
       const wallMs = this.#environment.clock.wallMs();
-      this.#open.set(summary.id, {startedMs: this.#environment.clock.monotonicMs(), summary});
+      const startedMs = this.#environment.clock.monotonicMs();
+      this.#open.set(summary.id, {number: Number(row['number']), startedMs, summary});
       const message = 'the daemon ended while it ran';
       const event: RequestEvent = {
         kind: 'ended',
@@ -234,16 +250,24 @@ class SqliteJournal implements Journal {
   }
 }
 
+const beginning = `
+  INSERT INTO requests (id, at_ms, change, outcome, summary) VALUES (?, ?, ?, ?, ?)
+  ON CONFLICT (id) DO UPDATE SET change = excluded.change, outcome = excluded.outcome, summary = excluded.summary
+  RETURNING number
+`;
+
 function prepare(file: DatabaseSync) {
   return {
     addEvents: file.prepare('INSERT INTO events (request, events) VALUES (?, ?)'),
-    putRequest: file.prepare('INSERT OR REPLACE INTO requests VALUES (?, ?, ?, ?, ?)'),
+    begin: file.prepare(beginning),
+    change: file.prepare('UPDATE requests SET change = ?, outcome = ?, summary = ? WHERE number = ?'),
+    numberOf: file.prepare('SELECT number FROM requests WHERE id = ?'),
     newest: file.prepare('SELECT summary FROM requests ORDER BY at_ms DESC, change DESC LIMIT ?'),
     changed: file.prepare('SELECT summary FROM requests WHERE change > ? ORDER BY change LIMIT ?'),
-    byId: file.prepare('SELECT summary FROM requests WHERE id >= ? AND id < ? LIMIT 2'),
+    byId: file.prepare('SELECT number, summary FROM requests WHERE id >= ? AND id < ? LIMIT 2'),
     events: file.prepare('SELECT events FROM events WHERE request = ? ORDER BY number'),
-    leftOpen: file.prepare('SELECT summary FROM requests WHERE outcome IS NULL'),
-    deleteEvents: file.prepare('DELETE FROM events WHERE request IN (SELECT id FROM requests WHERE at_ms < ?)'),
+    leftOpen: file.prepare('SELECT number, summary FROM requests WHERE outcome IS NULL'),
+    deleteEvents: file.prepare('DELETE FROM events WHERE request IN (SELECT number FROM requests WHERE at_ms < ?)'),
     deleteRequests: file.prepare('DELETE FROM requests WHERE at_ms < ?'),
   };
 }
