@@ -58,7 +58,7 @@ test('the golden bytes of the protocol document decode to what it describes', t 
     policy: automatic,
     bodyBytes: 1234,
   });
-  t.deepEqual(decodeOfferAnswer(golden('accept')), {kind: 'accepted', digest: digest('a'), record: undefined});
+  t.deepEqual(decodeOfferAnswer(golden('accept')), {kind: 'accepted', digest: digest('a'), loadSeq: 7});
   t.like(decodeOfferAnswer(golden('busy')), {kind: 'busy', reason: 'slots', retryAfterMs: 1500});
   t.deepEqual(decodeOfferAnswer(golden('refuse')), {kind: 'refused', code: 'hop', message: 'hop 2 is not 1'});
   t.like(decodeExchange(golden('exchange')), {mesh: 'home', name: 'spark'});

@@ -58,7 +58,7 @@ export function leaseOf(run: (body: Uint8Array, signal: AbortSignal) => Promise<
   };
   return {
     disposed: () => disposed,
-    lease: {kind: 'accepted', digest, record: undefined, run, [Symbol.asyncDispose]: dispose},
+    lease: {kind: 'accepted', digest, run, [Symbol.asyncDispose]: dispose},
   };
 }
 

@@ -35,7 +35,6 @@ export function scriptedLease(
   return {
     kind: 'accepted',
     digest: digest('a'),
-    record: undefined,
     disposals: () => disposals,
     async run(_body, signal) {
       async function* body(): AsyncGenerator<Uint8Array> {

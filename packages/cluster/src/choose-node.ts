@@ -139,8 +139,8 @@ function counted(worker: Worker, keeper: ViewKeeper): Worker {
       using offering = keeper.offering(worker.node);
       const answer = await worker.offer(request, signal);
       // Before it stops counting, so that no request in between sees the node without it.
-      if (answer.kind !== 'refused' && answer.record) keeper.heard(answer.record);
-      else if (answer.kind === 'accepted') offering.untilNextRecord();
+      if (answer.kind === 'accepted') offering.untilRecord(answer.loadSeq);
+      else if (answer.kind === 'busy') keeper.heard(answer.record);
       return answer;
     },
   };

@@ -204,7 +204,6 @@ class Search {
     }
     switch (answer.kind) {
       case 'accepted':
-        this.#deps.heard(answer.record);
         this.#deps.note({kind: 'accepted', attempt, digest: answer.digest});
         if (this.#exact) this.#digests = [answer.digest];
         return answer;

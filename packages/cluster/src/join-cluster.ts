@@ -89,12 +89,15 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
   const local = guardWorker(worker, {nodeName, models, flags: ownFlags});
 
   const sketching = startSketching(config, {...deps, affinity});
-  const serving = journalServing(servePeers(local, announcer.fresh, claims), {
-    node: mesh.self,
-    nodeName,
-    journal,
-    modelName: digest => models.find(digest)?.names[0] ?? '',
-  });
+  const serving = journalServing(
+    servePeers(local, {fresh: announcer.fresh, loadSeq: () => engines.loadSeq()}, claims),
+    {
+      node: mesh.self,
+      nodeName,
+      journal,
+      modelName: digest => models.find(digest)?.names[0] ?? '',
+    },
+  );
 
   await announcer.fresh(); // a peer that connects at once must get a record of this node
   await mesh.serve({

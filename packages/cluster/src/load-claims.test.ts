@@ -124,7 +124,6 @@ const starting: EngineSnapshot = {
 const lease: Lease = {
   kind: 'accepted',
   digest: wanted,
-  record: undefined,
   run: async () => Promise.reject(new Error('not run')),
   [Symbol.asyncDispose]: async () => {},
 };

@@ -66,7 +66,6 @@ export function localWorker(node: NodeId, {models, engines, experience, affinity
       const lease: Lease = {
         kind: 'accepted',
         digest: model.digest,
-        record: undefined,
         async run(body, signal) {
           const response = await reservation.run({endpoint, contentType, body}, signal);
           return {

@@ -6,16 +6,20 @@ const fencedRequestsMax = 10_000;
 
 export type ServePeer = (request: WorkRequest, from: NodeId, signal: AbortSignal) => Promise<Lease | Busy | Refusal>;
 
+/** What this node tells of itself with its answers. */
+export interface Telling {
+  /** Its newest record, signed. */
+  readonly fresh: () => Promise<SignedRecord>;
+  /** As a record of this moment would have it. */
+  readonly loadSeq: () => number;
+}
+
 /**
  * Answers the offers of peers. It runs a request here or not at all, so that a request crosses the mesh at most once
  * (law 1), and refuses an attempt that is not newer than the newest it has seen, so that a request which was given to
  * somebody else meanwhile is not started late (law 2).
  */
-export function servePeers(
-  local: Worker,
-  fresh: () => Promise<SignedRecord>,
-  claims?: Pick<LoadClaims, 'judge'>,
-): ServePeer {
+export function servePeers(local: Worker, telling: Telling, claims?: Pick<LoadClaims, 'judge'>): ServePeer {
   const newestAttempt = new Map<RequestId, number>();
 
   function isStale({request, attempt}: WorkRequest): boolean {
@@ -35,21 +39,19 @@ export function servePeers(
 
     const answer = await local.offer(request, signal);
     if (answer.kind === 'refused') return answer;
-    if (answer.kind === 'busy') return {...answer, record: await fresh()};
-    try {
-      return withRecords(answer, await fresh(), fresh);
-    } catch (error) {
-      await answer[Symbol.asyncDispose]();
-      throw error;
-    }
+    if (answer.kind === 'busy') return {...answer, record: await telling.fresh()};
+    return withNews(answer, telling);
   };
 }
 
-/** The lease with this node's load after taking it, and again after the run: the asker needs no gossip to rank well. */
-function withRecords(lease: Lease, record: SignedRecord, fresh: () => Promise<SignedRecord>): Lease {
+/**
+ * The lease with what the asker needs to rank well without gossip: which records know of it, and after the run this
+ * node's newest one. One that is signed before the run would keep the engine waiting.
+ */
+function withNews(lease: Lease, {fresh, loadSeq}: Telling): Lease {
   return {
     ...lease,
-    record,
+    loadSeq: loadSeq(),
     async run(body, signal) {
       const response = await lease.run(body, signal);
       let last: SignedRecord | undefined;

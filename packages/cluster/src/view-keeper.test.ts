@@ -85,7 +85,7 @@ test('an own offer counts until it is answered, or until a record that can know 
     using answered = keeper.offering(peer);
     using taken = keeper.offering(peer);
     t.is(ownOffers(), 2);
-    taken.untilNextRecord();
+    taken.untilRecord(undefined);
     answered[Symbol.dispose]();
   }
   t.is(ownOffers(), 1);
@@ -93,6 +93,32 @@ test('an own offer counts until it is answered, or until a record that can know 
   t.is(ownOffers(), 1, 'its load has not changed since');
   beatOf(3, 1);
   t.is(ownOffers(), 0);
+});
+
+test('an own offer that was taken counts until a record comes that knows of it, which may be there already', t => {
+  const {keeper} = trial(0);
+  const ownOffers = (): number | undefined => keeper.reach().get(peer)?.ownOffers;
+  const beatOf = (sequence: number, loadSeq: number): void => {
+    const payload = encodeBeat(beat('B', {sequence, loadSeq}));
+    keeper.judge({record: {node: peer, payload, signature: new Uint8Array(64)}, ageMs: 0});
+  };
+  keeper.offering(peer).untilRecord(7);
+  beatOf(2, 6);
+  t.is(ownOffers(), 1, 'what changed there was something else');
+  beatOf(3, 7);
+  t.is(ownOffers(), 0);
+  keeper.offering(peer).untilRecord(7);
+  t.is(ownOffers(), 0);
+});
+
+test('an own offer ends with the connection that it went over: after a restart the node counts its load anew', t => {
+  const {keeper} = trial(0);
+  keeper.offering(peer).untilRecord(1_000_000);
+  t.is(keeper.reach().get(peer)?.ownOffers, 1);
+  const link = keeper.links().get(peer);
+  keeper.linkChanged(peer, undefined);
+  keeper.linkChanged(peer, link);
+  t.is(keeper.reach().get(peer)?.ownOffers, 0);
 });
 
 test('a node in quarantine is probed by one request, and left alone again until that is answered', async t => {

@@ -59,8 +59,8 @@ export interface ViewKeeper extends Disposable {
 }
 
 interface Offering extends Disposable {
-  /** It was taken, but the answer brought no record: it counts until one comes that knows of it. */
-  readonly untilNextRecord: () => void;
+  /** It was taken: it counts until a record comes that knows of it, of that load sequence or a later one. */
+  readonly untilRecord: (loadSeq: number | undefined) => void;
 }
 
 export interface ViewKeeperDeps extends Pick<ClusterDeps, 'clock' | 'log'> {
@@ -141,8 +141,10 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
     own.add(offer);
     probe(node);
     return {
-      untilNextRecord() {
-        offer.knownFromLoadSeq = (view.nodes.get(node)?.beat.loadSeq ?? 0) + 1;
+      untilRecord(loadSeq) {
+        const heard = view.nodes.get(node)?.beat.loadSeq ?? 0;
+        offer.knownFromLoadSeq = loadSeq ?? heard + 1;
+        if (heard >= offer.knownFromLoadSeq) own.delete(offer); // gossip was quicker than the answer
       },
       [Symbol.dispose]() {
         if (offer.knownFromLoadSeq === undefined) own.delete(offer);
@@ -199,6 +201,7 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
     const before = links.get(node);
     if (link) links.set(node, link);
     else links.delete(node);
+    if (!link) offers.delete(node); // what was taken there has ended, and after a restart it counts anew
     ways = undefined;
     if (link?.admitted !== before?.admitted) holdings += 1;
     if (link?.admitted && !before?.admitted) {

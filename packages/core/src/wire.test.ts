@@ -53,7 +53,8 @@ test('records, offers, answers, inventories and exchanges come back as they were
   t.deepEqual(decodeSignedRecord(encodeSignedRecord(record)), record);
   t.deepEqual(decodeOffer(encodeOffer(work)), work);
   for (const answer of [
-    {kind: 'accepted', digest: digest('c'), record} as const,
+    {kind: 'accepted', digest: digest('c'), loadSeq: 12} as const,
+    {kind: 'accepted', digest: digest('c')} as const,
     {kind: 'busy', reason: 'slots', record: undefined, retryAfterMs: 1500} as const,
     {kind: 'refused', code: 'hop', message: 'hop 2 is not 1'} as const,
   ]) {

@@ -27,7 +27,7 @@ export const recordContext: Uint8Array = new TextEncoder().encode('hearsay recor
 export interface Accepted {
   readonly kind: 'accepted';
   readonly digest: Digest;
-  readonly record: SignedRecord | undefined;
+  readonly loadSeq?: number | undefined;
 }
 
 export type OfferAnswer = Accepted | Busy | Refusal;
@@ -177,7 +177,7 @@ export function decodeOffer(data: Uint8Array): WorkRequest {
 
 const answer = z
   .discriminatedUnion('k', [
-    z.object({k: z.literal('accept'), d: digestBytes, s: signedRecord.optional()}),
+    z.object({k: z.literal('accept'), d: digestBytes, l: whole.optional()}),
     z.object({
       k: z.literal('busy'),
       w: z.enum(['slots', 'memory', 'loading', 'draining']).catch('slots'), // a newer version may know more reasons
@@ -195,7 +195,7 @@ const answer = z
   .transform((a): OfferAnswer => {
     switch (a.k) {
       case 'accept':
-        return {kind: 'accepted', digest: a.d, record: a.s};
+        return {kind: 'accepted', digest: a.d, ...(a.l === undefined ? {} : {loadSeq: a.l})};
       case 'busy':
         return {kind: 'busy', reason: a.w, record: a.s, retryAfterMs: a.t};
       case 'refuse':
@@ -206,7 +206,11 @@ const answer = z
 export function encodeOfferAnswer(given: OfferAnswer): Uint8Array {
   switch (given.kind) {
     case 'accepted':
-      return encode({k: 'accept', d: digestToBytes(given.digest), ...recordPart(given.record)});
+      return encode({
+        k: 'accept',
+        d: digestToBytes(given.digest),
+        ...(given.loadSeq === undefined ? {} : {l: given.loadSeq}),
+      });
     case 'busy':
       return encode({k: 'busy', w: given.reason, t: Math.round(given.retryAfterMs), ...recordPart(given.record)});
     case 'refused':

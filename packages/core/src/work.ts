@@ -133,7 +133,8 @@ export interface Lease extends AsyncDisposable {
   readonly kind: 'accepted';
   /** What will really run. */
   readonly digest: Digest;
-  readonly record: SignedRecord | undefined;
+  /** The worker's load sequence with this slot taken: a record from there with as much or more knows of the lease. */
+  readonly loadSeq?: number | undefined;
   /**
    * Sends the body and resolves with the head of the answer; call it once. Waits inside for a queue place and a cold
    * engine. Aborting the signal ends the run on the worker within 100 ms.

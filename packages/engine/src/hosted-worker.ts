@@ -105,7 +105,6 @@ export class HostedWorker implements HostedService, AsyncDisposable {
     return {
       kind: 'accepted',
       digest,
-      record: undefined,
       run: async (bytes, signal) => {
         const {endpoint} = request;
         const body = hostedBody(bytes, {endpoint, model}, this.#config);

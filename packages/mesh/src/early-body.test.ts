@@ -2,6 +2,7 @@ import {once} from 'node:events';
 import {mkdtemp, rm} from 'node:fs/promises';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
+import {Fault} from '@hearsay/core';
 import test from 'ava';
 import type {ExecutionContext} from 'ava';
 import {realEnvironment} from '../../../test/support/environment.ts';
@@ -62,6 +63,13 @@ test('a lease that is given back unused ends the run of a body that came early',
   const lease = await accept(a, b, {body: text('{}')});
   await lease[Symbol.asyncDispose]();
   await t.notThrowsAsync(until('the slot is free', held.disposed));
+});
+
+test('a run of a body that came early and breaks before any output fails with its code and reason', async t => {
+  const [a, b] = await pair(t);
+  b.offer = async () => leaseOf(async () => Promise.reject(new Fault('ENGINE_FAILED', 'no such tensor'))).lease;
+  await using lease = await accept(a, b, {body: text('{}')});
+  await t.throwsAsync(lease.run(text('{}'), never), {code: 'ENGINE_FAILED', message: 'no such tensor'});
 });
 
 async function pair(t: ExecutionContext): Promise<readonly [Seen, Seen]> {

@@ -23,7 +23,11 @@ const offerMsMax = 2 * spareMsMax;
 /** A slot may be held without a request for this long, no longer: the asking node sends it in the next instant. */
 const requestMsMax = 10_000;
 
-/** The head of an answer waits this long for the first bytes, to travel with them in one packet. */
+/**
+ * The head of an answer waits this long for the first bytes, to travel with them in one packet, and so long `accept`
+ * waits for the head when there is a request already: each packet costs both nodes more than what is in it, just while
+ * the engine is to begin.
+ */
 const headMsMax = 10;
 
 /** Largest body over a slow radio link (a megabyte a second). */
@@ -39,6 +43,8 @@ interface Held {
   readonly gone: AbortSignal;
   readonly begun: () => void;
   readonly finished: (error?: unknown) => void;
+  /** Tells the asker that it was accepted, if it has not been told yet. */
+  readonly say: () => void;
 }
 
 /** The asked end of lease streams: answers offers and serves one HTTP exchange on each stream that it accepted. */
@@ -113,8 +119,16 @@ export class LeaseStreams {
     const end = (): void => exchange.reject(asFault(gone.reason, 'PEER_FAILED'));
     gone.addEventListener('abort', end, {once: true});
     const finished = (error?: unknown): void => (error === undefined ? exchange.resolve() : exchange.reject(error));
-    this.#held.set(duplex, {lease, request, gone, begun: () => silence[Symbol.dispose](), finished});
-    this.#say(duplex, {kind: 'accepted', digest: lease.digest, record: lease.record});
+    let isSaid = false;
+    const say = (): void => {
+      if (isSaid || duplex.destroyed) return;
+      isSaid = true;
+      duplex.writeFrame(encodeOfferAnswer({kind: 'accepted', digest: lease.digest, loadSeq: lease.loadSeq}));
+    };
+    using _later = this.#clock.after(duplex.hasBytes ? headMsMax : Infinity, say);
+    if (!duplex.hasBytes) say();
+    this.#held.set(duplex, {lease, request, gone, begun: () => silence[Symbol.dispose](), finished, say});
+    duplex.startBytes();
     this.#http.emit('connection', duplex);
     await exchange.promise;
   }
@@ -130,6 +144,7 @@ export class LeaseStreams {
       held.finished();
     } catch (error) {
       if (response.headersSent || held.gone.aborted) return held.finished(error);
+      held.say();
       await sendFault(response, error);
       held.finished();
     }
@@ -150,8 +165,9 @@ export class LeaseStreams {
     return new Uint8Array(Buffer.concat(chunks));
   }
 
-  async #run(body: Uint8Array, {lease, gone}: Held, response: ServerResponse): Promise<void> {
+  async #run(body: Uint8Array, {lease, gone, say}: Held, response: ServerResponse): Promise<void> {
     const answer = await lease.run(body, gone);
+    say();
     response.writeHead(answer.status, {
       'content-type': answer.contentType,
       trailer: recordTrailer,

@@ -42,7 +42,7 @@ export function memoryWorker(node: NodeId, findPath: () => MemoryPath): Worker {
           await giveBack(given);
           throw error;
         });
-        return new MemoryLease(given, answer.record, {node, path, ended});
+        return new MemoryLease(given, answer.loadSeq, {node, path, ended});
       } catch (cause) {
         ended.abort();
         throw signal.aborted ? cancelled(signal) : peerFailed(node, 'did not answer an offer', cause);
@@ -61,13 +61,13 @@ interface Holding {
 class MemoryLease implements Lease {
   readonly kind = 'accepted';
   readonly digest: Digest;
-  readonly record: SignedRecord | undefined;
+  readonly loadSeq: number | undefined;
   readonly #given: Lease;
   readonly #holding: Holding;
 
-  constructor(given: Lease, record: SignedRecord | undefined, holding: Holding) {
+  constructor(given: Lease, loadSeq: number | undefined, holding: Holding) {
     this.digest = given.digest;
-    this.record = record;
+    this.loadSeq = loadSeq;
     this.#given = given;
     this.#holding = holding;
     // Whatever ends the stream ends the run: here the stream is the path and the asking node's wish.

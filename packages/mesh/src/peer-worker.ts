@@ -98,7 +98,7 @@ interface Sent {
 class PeerLease implements Lease {
   readonly kind = 'accepted';
   readonly digest: Accepted['digest'];
-  readonly record: SignedRecord | undefined;
+  readonly loadSeq: number | undefined;
   readonly #duplex: StreamDuplex;
   readonly #node: NodeId;
   readonly #request: WorkRequest;
@@ -108,7 +108,7 @@ class PeerLease implements Lease {
 
   constructor(duplex: StreamDuplex, accepted: Accepted, {node, request, early}: Sent) {
     this.digest = accepted.digest;
-    this.record = accepted.record;
+    this.loadSeq = accepted.loadSeq;
     this.#duplex = duplex;
     this.#node = node;
     this.#request = request;

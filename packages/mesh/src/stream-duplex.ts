@@ -67,6 +67,11 @@ export class StreamDuplex extends Duplex {
     }
   }
 
+  /** Something has come behind the last frame. */
+  get hasBytes(): boolean {
+    return this.#head.length > 0;
+  }
+
   /** Sends one length-prefixed frame. */
   writeFrame(frame: Uint8Array): void {
     this.write(encodeFrames.single(frame).subarray());
