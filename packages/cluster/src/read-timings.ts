@@ -11,6 +11,8 @@ export interface Timings {
 
 /** Inside the text of an answer the quotes would be escaped, so this is never what a model wrote. */
 const mark = Buffer.from('"timings":{');
+const quote = mark[0] ?? 0;
+const nothing = new Uint8Array();
 
 /** Longest timings; llama-server writes some 300 bytes. */
 const timingsBytesMax = 2048;
@@ -21,7 +23,7 @@ const timingsBytesMax = 2048;
  */
 export class TimingsReader {
   /** The end of what was seen, when a mark or the timings after it may have been cut there. */
-  #rest: Uint8Array = new Uint8Array();
+  #rest: Uint8Array = nothing;
   #found: Timings | undefined;
 
   read(chunk: Uint8Array): void {
@@ -29,13 +31,14 @@ export class TimingsReader {
       this.#rest.length === 0 ? Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length) : this.#join(chunk);
     const start = bytes.lastIndexOf(mark);
     if (start < 0) {
-      this.#rest = Uint8Array.from(bytes.subarray(cutMark(bytes)));
+      const cut = cutMark(bytes);
+      this.#rest = cut === bytes.length ? nothing : Uint8Array.from(bytes.subarray(cut));
       return;
     }
     const end = bytes.indexOf('}', start);
     if (end >= 0) this.#found = parseTimings(bytes.toString('utf8', start + mark.length - 1, end + 1)) ?? this.#found;
     const isOpen = end < 0 && bytes.length - start <= timingsBytesMax;
-    this.#rest = isOpen ? Uint8Array.from(bytes.subarray(start)) : new Uint8Array();
+    this.#rest = isOpen ? Uint8Array.from(bytes.subarray(start)) : nothing;
   }
 
   timings(): Timings | undefined {
@@ -49,8 +52,9 @@ export class TimingsReader {
 
 /** Where a mark may have begun that the end of the chunk cut off; the length of the chunk when none has. */
 function cutMark(bytes: Buffer): number {
-  for (let length = Math.min(mark.length - 1, bytes.length); length > 0; length -= 1) {
-    if (bytes.subarray(bytes.length - length).equals(mark.subarray(0, length))) return bytes.length - length;
+  const earliest = Math.max(0, bytes.length - mark.length + 1);
+  for (let at = bytes.indexOf(quote, earliest); at >= 0; at = bytes.indexOf(quote, at + 1)) {
+    if (bytes.compare(mark, 0, bytes.length - at, at) === 0) return at;
   }
   return bytes.length;
 }

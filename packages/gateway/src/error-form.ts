@@ -1,6 +1,7 @@
 import type {JsonObject} from './json.ts';
 import {plainPath} from './plain-path.ts';
 import type {Problem} from './problem.ts';
+import {remembered} from './remembered.ts';
 
 /** How one API writes an error: its status there and the body. */
 export interface ErrorForm {
@@ -50,11 +51,15 @@ function isFull({status}: Problem): boolean {
 
 /** Pure: the form of an error that came before its operation was known, from the path and the client's headers. */
 export function errorFormFor(url: string, headers: Readonly<Record<string, unknown>>): ErrorForm {
+  const form = formOf(url);
+  return form === openAiErrors && headers['anthropic-version'] !== undefined ? anthropicErrors : form;
+}
+
+const formOf = remembered((url: string): ErrorForm => {
   const path = plainPath(url);
   if (path.startsWith('/api/')) return ollamaErrors;
-  const isAnthropic = headers['anthropic-version'] !== undefined || /^(?:\/v1)?\/messages(?:[/?]|$)/u.test(path);
-  return isAnthropic ? anthropicErrors : openAiErrors;
-}
+  return /^(?:\/v1)?\/messages(?:[/?]|$)/u.test(path) ? anthropicErrors : openAiErrors;
+});
 
 /** Nobody can take it now, though somebody could later. */
 function isOverload({status, code}: Problem): boolean {

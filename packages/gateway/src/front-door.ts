@@ -5,6 +5,7 @@ import {errorFormFor} from './error-form.ts';
 import {plainPath} from './plain-path.ts';
 import {sendJson, sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
+import {remembered} from './remembered.ts';
 
 /** Who may come in through a browser. */
 export interface DoorRules {
@@ -48,11 +49,15 @@ function hostProblem(host: string, {checkHost, hostnames}: DoorRules): Problem |
 
 /** Pure: whether a Host header names this machine and not something that merely leads here. */
 export function isAllowedHost(host: string, hostnames: readonly string[]): boolean {
+  return isUsualHost(host) || hostnames.includes(hostName(host));
+}
+
+const isUsualHost = remembered(host => {
   const name = hostName(host);
   // No foreign DNS name hides behind an address of this machine or of a private network.
   if (isIP(name) !== 0) return isLoopbackAddress(name) || isPrivateAddress(name) || name === '0.0.0.0';
-  return name === 'localhost' || /\.(?:localhost|local|internal)$/u.test(name) || hostnames.includes(name);
-}
+  return name === 'localhost' || /\.(?:localhost|local|internal)$/u.test(name);
+});
 
 /** Pure: pages of this machine, pages that come from the very host they call, and those that the owner lists. */
 export function isAllowedOrigin(

@@ -5,6 +5,7 @@ import {isSecret} from './key-ring.ts';
 import type {Identity, KeyRing} from './key-ring.ts';
 import {authoriseByKeys, keysIn, unauthorised} from './keys.ts';
 import {problemFrom} from './problem.ts';
+import {remembered} from './remembered.ts';
 import type {Problem} from './problem.ts';
 
 export interface KeyRules {
@@ -59,7 +60,7 @@ export function identifyBy({
     const secret = keysIn(headers).find(isSecret);
     if (secret !== undefined && ring) return known(request, secret, ring, method === 'POST');
     const problem = lacks(headers);
-    if (problem || insecure || (!requireKey && isThisMachine(socket.remoteAddress))) return problem;
+    if (problem || insecure || (!requireKey && isThisMachine(socket.remoteAddress ?? ''))) return problem;
     return unauthorised(
       'a key is needed: send it as Authorization: Bearer KEY or x-api-key: KEY; hearsay key create makes one',
     );
@@ -83,7 +84,7 @@ const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8, 'ipv4');
 loopback.addAddress('::1', 'ipv6');
 
-function isThisMachine(address: string | undefined): boolean {
-  const family = isIP(address ?? '');
-  return address !== undefined && family !== 0 && loopback.check(address, family === 6 ? 'ipv6' : 'ipv4');
-}
+const isThisMachine = remembered(address => {
+  const family = isIP(address);
+  return family !== 0 && loopback.check(address, family === 6 ? 'ipv6' : 'ipv4');
+});

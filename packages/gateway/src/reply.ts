@@ -1,5 +1,6 @@
 import type {RunFacts} from '@hearsay/core';
 import type {Problem} from './problem.ts';
+import {remembered} from './remembered.ts';
 
 /**
  * One client's answer, in the form it asked for. Ends exactly once: by `end` or by `fail`; what comes after is
@@ -32,14 +33,14 @@ export function runHeaders(run: RunFacts): Readonly<Record<string, string>> {
 }
 
 /** Names of nodes may be in any script, headers may not: other letters are written as in a URL, `K%C3%BCche`. */
-function headerText(text: string): string {
-  return text
+const headerText = remembered(text =>
+  text
     .toWellFormed()
     .slice(0, headerTextMax)
     .toWellFormed()
     .replaceAll(/[^\x20-\x24\x26-\x7e]/gu, encodeURIComponent)
-    .trim();
-}
+    .trim(),
+);
 
 /** What a header says: clients send other letters as they are, in UTF-8, or as in a URL. */
 export function textOfHeader(value: string): string {
