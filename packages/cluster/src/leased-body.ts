@@ -1,6 +1,5 @@
-import {describeError, Fault} from '@hearsay/core';
+import {ByteTail, describeError, Fault} from '@hearsay/core';
 import type {Lease, SignedRecord, WorkResponse} from '@hearsay/core';
-import {ByteTail} from './byte-tail.ts';
 
 /** Looked at for an error in the first event; longer is no error. */
 const peekBytesMax = 4096;

@@ -1,6 +1,5 @@
-import {Fault, outcomeOf, readUsage} from '@hearsay/core';
+import {ByteTail, Fault, outcomeOf, readUsage} from '@hearsay/core';
 import type {Lease, NodeId, RequestEvent, WorkResponse} from '@hearsay/core';
-import {ByteTail} from './byte-tail.ts';
 
 /** Who serves, for the journal. */
 export interface Serving {

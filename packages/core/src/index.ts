@@ -3,6 +3,7 @@
  * how records merge, how nodes are ranked and how bytes are laid out; it owns no outside technology and keeps no
  * state.
  */
+export {ByteTail} from './byte-tail.ts';
 export type {Answer, ClientRequest, Cluster, EngineReport, ModelReport, Place} from './cluster-port.ts';
 export type {ControlCommand, ControlOutcome} from './cluster-port.ts';
 export {controlBytesMax, decodeControl, decodeControlAnswer, encodeControl, encodeControlAnswer} from './control.ts';

@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import {EventSplitter, isAtBoundary, judgeEnd, leadingError, StreamTail} from './event-stream.ts';
+import {EventSplitter, isAtBoundary, judgeEnd, leadingError} from './event-stream.ts';
 import type {StreamEnd} from './event-stream.ts';
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -57,16 +57,6 @@ for (const [text, end] of ends) {
     t.is(judgeEnd(text), end);
   });
 }
-
-test('the tail of a stream is the same whether it came in single bytes or at once', t => {
-  const bytes = bytesOf(`data: ${'x'.repeat(5000)}\n\ndata: [DONE]\n\n`);
-  const single = new StreamTail();
-  for (const byte of bytes) single.see(Uint8Array.of(byte));
-  const atOnce = new StreamTail();
-  atOnce.see(bytes);
-  t.is(single.text(), atOnce.text());
-  t.is(judgeEnd(single.text()), 'complete');
-});
 
 test('an event boundary is an empty line, also at the very beginning', t => {
   t.true(isAtBoundary(''));

@@ -5,9 +5,6 @@ import type {JsonObject} from './json.ts';
 /** Longest event that is put together from its pieces: a tool call may carry a whole file (C13). */
 const eventCharactersMax = 16 * 1024 * 1024;
 
-/** How much of a stream's end is remembered to judge it: more than the longest error event that llama-server writes. */
-const tailBytesMax = 2048;
-
 /** One server-sent event. */
 export interface ServerEvent {
   /** Of the `event:` line; empty when there was none. */
@@ -55,25 +52,6 @@ export class EventSplitter {
       this.#characters += line.length;
     }
     return undefined;
-  }
-}
-
-/** Remembers the last bytes of a stream without copying them, so that its end can be judged. */
-export class StreamTail {
-  #chunks: Uint8Array[] = [];
-  #bytes = 0;
-
-  see(chunk: Uint8Array): void {
-    this.#chunks.push(chunk);
-    this.#bytes += chunk.length;
-    for (let first = this.#chunks[0]; first && this.#bytes - first.length >= tailBytesMax; first = this.#chunks[0]) {
-      this.#bytes -= first.length;
-      this.#chunks.shift();
-    }
-  }
-
-  text(): string {
-    return Buffer.concat(this.#chunks).subarray(-tailBytesMax).toString();
   }
 }
 

@@ -1,7 +1,8 @@
 import type {ServerResponse} from 'node:http';
+import {ByteTail} from '@hearsay/core';
 import type {Clock} from '@hearsay/core';
 import {openAiErrors} from './error-form.ts';
-import {isAtBoundary, judgeEnd, leadingError, StreamTail} from './event-stream.ts';
+import {isAtBoundary, judgeEnd, leadingError} from './event-stream.ts';
 import {problemBody, sendProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
 import {truncated} from './reply.ts';
@@ -17,7 +18,7 @@ import {problemFromEvent} from './upstream-problem.ts';
 export class StreamReply implements Reply {
   readonly #response: ServerResponse;
   readonly #output: StreamOutput;
-  readonly #tail = new StreamTail();
+  readonly #tail = new ByteTail();
 
   constructor(response: ServerResponse, clock: Clock, patience: Patience) {
     this.#response = response;
@@ -28,7 +29,7 @@ export class StreamReply implements Reply {
     if (this.#output.isEnded) return false;
     if (chunk.length === 0) return true;
     if (!this.#output.hasOutput && this.#failsAtOnce(chunk)) return false;
-    this.#tail.see(chunk);
+    this.#tail.add(chunk);
     return this.#output.write(chunk);
   }
 

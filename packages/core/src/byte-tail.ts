@@ -22,7 +22,14 @@ export class ByteTail {
     }
   }
 
+  /** As UTF-8; a character that is cut at the beginning is replaced. */
   text(): string {
-    return Buffer.concat(this.#chunks).subarray(-tailBytesMax).toString('utf8');
+    const bytes = new Uint8Array(this.#length);
+    let at = 0;
+    for (const chunk of this.#chunks) {
+      bytes.set(chunk, at);
+      at += chunk.length;
+    }
+    return new TextDecoder('utf-8', {ignoreBOM: true}).decode(bytes.subarray(-tailBytesMax));
   }
 }
