@@ -7,7 +7,8 @@ import {formatProgress, installEngine} from '@hearsay/engine';
 import {demoModelPath} from '@hearsay/models';
 import {makeTinyModels} from './make-tiny-models.ts';
 
-const cacheFolder = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'hearsay');
+/** What outlives a checkout: engines, tiny models, compiled sources. */
+export const cacheFolder: string = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'hearsay');
 
 /** Variables that tests, benches and the demo find their llama-server and their tiny models by. */
 export interface TestVariables {
