@@ -1,7 +1,7 @@
-import {asFault, Fault, firstByteBudgetMs, reasonOf} from '@hearsay/core';
+import {asFault, Fault, firstByteBudgetMs, reasonOf, untilAborted} from '@hearsay/core';
 import type {Busy, ClientRequest, Clock, Decision, Digest, Lease, NodeId, Ranked, Refusal, Worker} from '@hearsay/core';
 import type {PatienceLimits, RequestEvent, WorkRequest, WorkResponse} from '@hearsay/core';
-import {unlessStalled, watchFirstByte} from './first-byte-watch.ts';
+import {watchFirstByte} from './first-byte-watch.ts';
 import {engineFailure, isTooLong} from './engine-failure.ts';
 import type {Turn} from './fair-queue.ts';
 import {giveUp} from './give-up.ts';
@@ -136,12 +136,12 @@ class Search {
     const body = new LeasedBody(lease, node.name, this.#signal);
     const budgetMs = firstByteBudgetMs(node.cost, this.#deps.patience);
     const hasOther = (): boolean => this.#others(node).length > 0;
-    using watch = watchFirstByte({clock: this.#deps.clock, budgetMs, nodeName: node.name, hasOther});
-    const {stalled} = watch;
+    const {clock} = this.#deps;
+    using watch = watchFirstByte({clock, budgetMs, nodeName: node.name, hasOther}, this.#signal);
+    const {signal, hasStalled} = watch;
     try {
-      const run = lease.run(this.#request.body, AbortSignal.any([this.#signal, stalled]));
-      const response = await unlessStalled(run, stalled);
-      await unlessStalled(body.begin(response), stalled);
+      const response = await untilAborted(lease.run(this.#request.body, signal), signal);
+      await untilAborted(body.begin(response), signal);
       watch[Symbol.dispose]();
       const failure = await this.#failureIn(response, body, node);
       if (failure?.code === 'BAD_REQUEST') this.#tooShort = node;
@@ -154,13 +154,13 @@ class Search {
       this.#noteBreak(node, attempt, failure);
     } catch (error) {
       this.#signal.throwIfAborted();
-      const fault = asFault(stalled.aborted ? stalled.reason : error, 'PEER_FAILED');
-      if (fault.code === 'PEER_FAILED') this.#deps.failed(node.node, stalled.aborted ? budgetMs : undefined);
+      const fault = asFault(hasStalled() ? signal.reason : error, 'PEER_FAILED');
+      if (fault.code === 'PEER_FAILED') this.#deps.failed(node.node, hasStalled() ? budgetMs : undefined);
       this.#noteBreak(node, attempt, fault);
     }
     const ended = body.return();
     // One that does not answer may not end either, and nobody should wait for that.
-    if (!stalled.aborted) await ended;
+    if (!hasStalled()) await ended;
     else ended.catch(() => undefined);
     return undefined;
   }

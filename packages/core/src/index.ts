@@ -111,3 +111,4 @@ export {routingHints} from './routing-hints.ts';
 export type {RoutingHints} from './routing-hints.ts';
 export {doubtSelf, noDoubt} from './self-doubt.ts';
 export type {SelfDoubt} from './self-doubt.ts';
+export {untilAborted} from './until-aborted.ts';

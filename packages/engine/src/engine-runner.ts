@@ -1,8 +1,7 @@
-import {stepEngine} from '@hearsay/core';
+import {stepEngine, untilAborted} from '@hearsay/core';
 import type {EngineEffect, EngineEvent, EngineSize, EngineSnapshot} from '@hearsay/core';
 import type {EngineState, Environment, LoadWish, Refusal} from '@hearsay/core';
 import type {ReserveOptions, StoredModel} from '@hearsay/core';
-import {abortable} from './abortable.ts';
 import {busyFor} from './busy-for.ts';
 import {Deadline} from './deadline.ts';
 import {slotContext} from './engine-arguments.ts';
@@ -97,7 +96,7 @@ export class EngineRunner implements SlotOwner {
       const isUp = this.#state.kind === 'ready' || this.#state.kind === 'draining';
       if (isUp && this.#server !== undefined) return this.#server;
       this.#send({kind: 'wanted'});
-      await abortable(this.#settled.promise, signal);
+      await untilAborted(this.#settled.promise, signal);
     }
   }
 

@@ -1,6 +1,5 @@
-import {Fault} from '@hearsay/core';
+import {Fault, untilAborted} from '@hearsay/core';
 import type {Busy, EngineCall, Refusal, Reservation, WorkResponse} from '@hearsay/core';
-import {abortable} from './abortable.ts';
 import type {Call} from './llama-client.ts';
 import type {Slot} from './slots.ts';
 
@@ -51,11 +50,14 @@ export class SlotReservation implements Reservation {
   async run(call: EngineCall, signal: AbortSignal): Promise<WorkResponse> {
     if (this.#isUsed) throw new Fault('INTERNAL', 'a reservation runs one request only');
     this.#isUsed = true;
-    const either = AbortSignal.any([signal, this.#end.signal]);
-    await abortable(this.slot.granted, either);
-    const server = await this.#owner.ready(either);
-    either.throwIfAborted();
-    this.#call = server.call(call, either);
+    const {signal: end} = this.#end;
+    const pass = (): void => this.#end.abort(signal.reason);
+    signal.addEventListener('abort', pass, {once: true, signal: end});
+    if (signal.aborted) pass();
+    await untilAborted(this.slot.granted, end);
+    const server = await this.#owner.ready(end);
+    end.throwIfAborted();
+    this.#call = server.call(call, end);
     return this.#call.response;
   }
 

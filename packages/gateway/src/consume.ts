@@ -1,4 +1,4 @@
-import {Fault} from '@hearsay/core';
+import {untilAborted} from '@hearsay/core';
 import type {Answer} from '@hearsay/core';
 
 /** Called for each chunk; resolves when the next one may come, with false when no more is wanted. */
@@ -34,16 +34,6 @@ export async function readText(
   return Buffer.concat(chunks).toString();
 }
 
-/** As the promise, but rejects as soon as the signal aborts; a value that comes too late goes to `onLate`. */
-export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal, onLate?: (late: T) => void): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = (): void => reject(reasonOf(signal));
-    if (signal.aborted) abort();
-    else signal.addEventListener('abort', abort, {once: true});
-    promise.then(value => (signal.aborted ? onLate?.(value) : resolve(value)), reject);
-  });
-}
-
 /** Ends an answer that came after its client had gone. */
 export function discard({body}: Answer): void {
   endQuietly(body[Symbol.asyncIterator]());
@@ -62,9 +52,4 @@ async function pump(iterator: AsyncIterator<Uint8Array>, take: Take, signal: Abo
     const more = take(step.value);
     if (!(typeof more === 'boolean' ? more : await more)) return;
   }
-}
-
-function reasonOf(signal: AbortSignal): Error {
-  const reason: unknown = signal.reason;
-  return reason instanceof Error ? reason : new Fault('CANCELLED', 'the request was cancelled', {cause: reason});
 }

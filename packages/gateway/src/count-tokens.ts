@@ -1,9 +1,9 @@
 import type {IncomingMessage, ServerResponse} from 'node:http';
-import {automatic, describeError, timeLimit} from '@hearsay/core';
+import {automatic, describeError, timeLimit, untilAborted} from '@hearsay/core';
 import type {ClientRequest, NodeId, RequestId} from '@hearsay/core';
 import {attend} from './attend.ts';
 import type {RunService} from './attend.ts';
-import {discard, readText, untilAborted} from './consume.ts';
+import {discard, readText} from './consume.ts';
 import {anthropicErrors} from './error-form.ts';
 import {parseObject} from './json.ts';
 import type {JsonObject} from './json.ts';

@@ -1,10 +1,10 @@
 import type {IncomingMessage, ServerResponse} from 'node:http';
-import {Fault, methodOf, newRequestId} from '@hearsay/core';
+import {Fault, methodOf, newRequestId, untilAborted} from '@hearsay/core';
 import type {Answer, ClientRequest, RequestId} from '@hearsay/core';
 import {attend, noteFailure} from './attend.ts';
 import type {RunService} from './attend.ts';
 import {chooseModel} from './choose-model.ts';
-import {consume, discard, readText, untilAborted} from './consume.ts';
+import {consume, discard, readText} from './consume.ts';
 import {callerIn, clientOf} from './identify.ts';
 import {applyPreset} from './ollama/apply-preset.ts';
 import type {Call, Immediate, Operation} from './operation.ts';
