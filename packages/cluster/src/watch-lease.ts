@@ -1,6 +1,9 @@
 import {ByteTail, Fault, outcomeOf, readUsage} from '@hearsay/core';
 import type {Lease, NodeId, RequestEvent, WorkResponse} from '@hearsay/core';
 
+/** Made once: every lease is disposed at its end, and a stack trace each time would cost more than the rest of it. */
+const endedByAsker = new Fault('CANCELLED', 'the asking node ended it');
+
 /** Who serves, for the journal. */
 export interface Serving {
   readonly node: NodeId;
@@ -48,12 +51,12 @@ export function watchLease(lease: Lease, {node, nodeName, attempt, modelName, no
         ({status} = response);
         return {...response, body: watched(response)};
       } catch (error) {
-        end(signal.aborted ? new Fault('CANCELLED', 'the asking node ended it') : error);
+        end(signal.aborted ? endedByAsker : error);
         throw error;
       }
     },
     async [Symbol.asyncDispose]() {
-      end(new Fault('CANCELLED', 'the asking node ended it'));
+      end(endedByAsker);
       await lease[Symbol.asyncDispose]();
     },
   };

@@ -13,6 +13,7 @@ import type {Clock} from '@hearsay/core';
 import {hostPortOf, withoutLoopback} from './addresses.ts';
 import {encrypter} from './encrypter.ts';
 import {findPort} from './listen.ts';
+import {mergeOnce} from './merge-once.ts';
 import {multiplexer} from './multiplexer.ts';
 import {zonedTcp} from './zoned-tcp.ts';
 
@@ -91,7 +92,7 @@ async function start(
   listen: readonly string[],
   announce: readonly string[],
 ): Promise<Libp2pNode> {
-  return createLibp2p<Services>({
+  const node = await createLibp2p<Services>({
     privateKey: config.privateKey,
     nodeInfo: {name: 'hearsay', userAgent: 'hearsay'},
     addresses: {listen: [...listen], appendAnnounce: [...announce], announceFilter: withoutLoopback},
@@ -136,6 +137,8 @@ async function start(
       ...(config.relay && {relay: relayServer()}),
     },
   });
+  mergeOnce(node.peerStore);
+  return node;
 }
 
 /** Without limits on what passes: all who use it are members, and a limit would cut answers short without an error. */
