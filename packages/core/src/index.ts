@@ -43,6 +43,7 @@ export {changeOperator, formatOperator, idleOperator, parseOperator, rulesFor} f
 export type {OperatorChange, OperatorState, PolicyRule} from './operator.ts';
 export {automatic, choosePolicy, formatPolicy, parsePolicy} from './policy.ts';
 export type {Placement, Policy, PolicySource, PolicyWish} from './policy.ts';
+export {capabilities} from './model.ts';
 export type {Capability, LoadedFacts, ModelFacts, ModelPreset, ModelStore, StoredModel} from './model.ts';
 export {isNewer} from './record.ts';
 export type {Beat, EngineBeat, EngineReadiness, HardwareFacts, Inventory, Leave, MemoryFacts} from './record.ts';
