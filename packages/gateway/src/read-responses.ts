@@ -72,7 +72,9 @@ function needsOf({tools, input}: JsonObject): readonly Capability[] {
   return needs;
 }
 
+/** Images stand in messages, and in what tools gave back. */
 function hasImage(item: unknown): boolean {
-  const content = isObject(item) ? item['content'] : undefined;
-  return Array.isArray(content) && content.some(part => isObject(part) && part['type'] === 'input_image');
+  if (!isObject(item)) return false;
+  const isImage = (part: unknown): boolean => isObject(part) && part['type'] === 'input_image';
+  return [item['content'], item['output']].some(parts => Array.isArray(parts) && parts.some(isImage));
 }

@@ -136,6 +136,18 @@ for (const [what, body, form, message] of [
   });
 }
 
+test('what the first model of a name lacks, another one of that name may have', t => {
+  const seeing = modelReport({capabilities: ['chat', 'completion', 'vision']});
+  const two: FindModel = (asked, needs = []) => ({
+    kind: 'known',
+    asked,
+    target: asked,
+    report: needs.includes('vision') ? seeing : modelReport(),
+    preset: undefined,
+  });
+  t.is(read({prompt: 'x', images: ['/9j/4AAQ']}, 'generate', two).model.report, seeing);
+});
+
 test('a preset is said first and set first, and the request has the last word', t => {
   const preset: Preset = {
     name: 'mine',
