@@ -29,10 +29,11 @@ export const responses: Operation = {
       kind: 'call',
       request,
       answerType: 'text/event-stream',
-      reply: (response, clock, patience) => {
-        const origin = {id: frame.id, atSeconds: Math.floor(clock.wallMs() / 1000)};
+      reply: (response, clock, situation) => {
+        const {contextOfRun} = situation;
+        const origin = {id: frame.id, atSeconds: Math.floor(clock.wallMs() / 1000), contextOfRun};
         return body['stream'] === true
-          ? new EventReply(response, responsesTranslator(body, origin), clock, patience)
+          ? new EventReply(response, responsesTranslator(body, origin), clock, situation)
           : new ObjectReply(response, responsesAssembly(body, origin));
       },
     };
