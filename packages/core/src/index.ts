@@ -35,7 +35,7 @@ export {allows, lacksRight} from './caller.ts';
 export type {Caller, Rights} from './caller.ts';
 export {addKey, callerOf, formatKeys, parseKeys, parseKeyWish, removeKey} from './key.ts';
 export type {Key} from './key.ts';
-export {mayUse} from './may-use.ts';
+export {mayUse, usableNodes} from './may-use.ts';
 export {planRequest, planUnheld} from './plan-request.ts';
 export type {Plan, PlanInputs, PlanResult} from './plan-request.ts';
 export type {HeldModel, Workload} from './workload.ts';

@@ -1,5 +1,4 @@
 import type {IncomingMessage, ServerResponse} from 'node:http';
-import {mayUse} from '@hearsay/core';
 import {ollamaErrors} from '../error-form.ts';
 import {callerIn} from '../identify.ts';
 import type {JsonObject} from '../json.ts';
@@ -9,7 +8,7 @@ import {readBody} from '../read-body.ts';
 import {headerOf} from '../request-headers.ts';
 import type {Route, RouteService} from '../routes.ts';
 import {serveRun} from '../serve-run.ts';
-import {visibleEngines, visibleModels} from '../visible-models.ts';
+import {visibleEngines, visibleModel, visibleModels} from '../visible-models.ts';
 import {ollamaEmbed} from './embed.ts';
 import {modelFinder} from './find-model.ts';
 import {modelOf} from './known-model.ts';
@@ -48,7 +47,9 @@ function lists(service: RouteService, {find}: OllamaService): readonly Route[] {
     name => {
       const model = find(name);
       const caller = callerIn(request);
-      return model === undefined || caller === undefined || mayUse(caller, model.report) ? model : undefined;
+      if (model === undefined || caller === undefined) return model;
+      const report = visibleModel(model.report, cluster, caller);
+      return report && {...model, report};
     };
   return [
     {
