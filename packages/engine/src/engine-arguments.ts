@@ -50,6 +50,7 @@ const passedOn: RegExp = new RegExp(
     'PATH|HOME|USER|LANG|LC_.*|TZ|TMPDIR|TEMP|TMP|XDG_.*',
     'SYSTEMROOT|SYSTEMDRIVE|WINDIR|COMSPEC|PATHEXT|USERPROFILE|APPDATA|LOCALAPPDATA|PROGRAM.*',
     'LD_.*|DYLD_.*|NIX_.*|OMP_.*|KMP_.*|GGML_.*',
+    'LLAMA_MEDIA_MARKER', // for who writes prompts with images by hand: else each server makes up its own
     'CUDA_.*|NVIDIA_.*|HIP_.*|ROCR_.*|ROCM_.*|HSA_.*|GPU_.*|VK_.*|MESA_.*|ONEAPI_.*|SYCL_.*|ZE_.*|ZES_.*|METAL_.*|MTL_.*',
   ].join('|')})$`,
   'iu',
