@@ -8,7 +8,7 @@ import type {ExecutionContext} from 'ava';
 import {Ollama} from 'ollama';
 import OpenAI from 'openai';
 import {counterModel} from '../../scripts/tiny-models/counter-model.ts';
-import {chat, counted} from '../support/chat.ts';
+import {chat, chatText, counted} from '../support/chat.ts';
 import {startDaemon} from '../support/daemon.ts';
 import type {Daemon} from '../support/daemon.ts';
 import {picture, recording} from '../support/media.ts';
@@ -196,6 +196,43 @@ test.serial('sound and images in a chat of each dialect go to the node that has 
   }
   for (const daemon of [ears, eyes]) t.is((await loadedAt(daemon)).length, 1, daemon.name);
 });
+
+test.serial('a large picture or recording is not taken for a long text: it goes where the model is loaded', async t => {
+  const mesh = `test-${randomUUID().slice(0, 8)}`;
+  for (const [sense, ask] of [
+    ['sight', async (url: string) => chatText(url, {model, max_tokens: 2, messages: [large('image_url')]})],
+    ['hearing', async (url: string) => chatText(url, {model, max_tokens: 2, messages: [large('input_audio')]})],
+    ['hearing', transcribeLong],
+  ] as const) {
+    const start = async (name: string): Promise<Daemon> => {
+      const files = ['tiny-count-F16.gguf', `mmproj-tiny-${sense}-F16.gguf`];
+      return startDaemon(t, {name, mesh, models: [await modelFolder(t, ...files)], variables: {HEARSAY_THREADS: '1'}});
+    };
+    const [warm, cold] = [await start('warm'), await start('cold')];
+    await until('both have it', async () => (await models(cold.url))[0]?.nodes.length === 2);
+    await chatText(warm.url, {model, max_tokens: 1});
+    await until('it is known to be loaded', async () => (await engines(cold.url)).some(({state}) => state === 'ready'));
+    const {status, headers} = await ask(cold.url);
+    t.is(status, 200);
+    t.is(headers.get('x-hearsay-node'), 'warm', sense);
+    await Promise.all([warm.stop(), cold.stop()]);
+  }
+});
+
+/** A megabyte of pixels is a thousand tokens, and half a minute of sound 750. */
+function large(type: 'image_url' | 'input_audio'): object {
+  const url = `data:image/png;base64,${picture(600).toString('base64')}`;
+  const data = recording(30).toString('base64');
+  const part = type === 'image_url' ? {image_url: {url}} : {input_audio: {data, format: 'wav'}};
+  return {role: 'user', content: [{type, ...part}]};
+}
+
+async function transcribeLong(url: string): Promise<Response> {
+  const form = new FormData();
+  form.set('model', model);
+  form.set('file', new File([recording(30)], 'hum.wav'));
+  return fetch(`${url}/v1/audio/transcriptions`, {method: 'POST', body: form});
+}
 
 test.serial('what a model can hear and see is told to every client, and its tokens are in the journal', async t => {
   const {entry} = await startSenses(t);

@@ -26,20 +26,18 @@ export function recording(seconds = 1): Buffer<ArrayBuffer> {
   return Buffer.concat([head, Buffer.from(samples.buffer)]);
 }
 
-const side = 16;
-
-/** A square of colours, as a PNG file. */
-export function picture(): Buffer<ArrayBuffer> {
+/** A square of colours, as a PNG file that is not compressed: its size is three bytes a pixel. */
+export function picture(side: number = 16): Buffer<ArrayBuffer> {
   const rows = Array.from({length: side}, (_, y) => [
     0, // a row as it is
-    ...Array.from({length: side}, (__, x) => [x * 16, y * 16, 128]).flat(),
+    ...Array.from({length: side}, (__, x) => [(x * 16) % 256, (y * 16) % 256, 128]).flat(),
   ]);
   const shape = Buffer.alloc(13);
   shape.writeUInt32BE(side, 0);
   shape.writeUInt32BE(side, 4);
   shape.set([8, 2], 8); // bits, and red, green, blue
   const mark = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
-  const pixels = deflateSync(Buffer.from(rows.flat()));
+  const pixels = deflateSync(Buffer.from(rows.flat()), {level: 0});
   return Buffer.concat([mark, chunk('IHDR', shape), chunk('IDAT', pixels), chunk('IEND', Buffer.alloc(0))]);
 }
 

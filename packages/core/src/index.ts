@@ -81,7 +81,7 @@ export {easyMachine, isBatteryLow} from './machine-port.ts';
 export type {MachineState, MachineWatch} from './machine-port.ts';
 export {guessHardware} from './guess-hardware.ts';
 export type {MachineFacts, ProcessorFacts} from './guess-hardware.ts';
-export {rank, toEntry, weigh} from './rank.ts';
+export {bytesPerTokenMax, rank, toEntry, weigh} from './rank.ts';
 export type {Decision, Ranked} from './rank.ts';
 export {editDistance, isModelNamed, resolveModel, toNamedModel, withoutDemo} from './resolve-model.ts';
 export type {NamedModel, Resolution} from './resolve-model.ts';
@@ -108,7 +108,7 @@ export type {
 export {firstTrusted, isTrustedNetwork, judgeAddress, networkKind, trustOf} from './networks.ts';
 export type {Network, Trust, TrustedNetwork} from './networks.ts';
 export {isInSubnet, isLoopbackAddress, isPrivateAddress, normalSubnet} from './subnets.ts';
-export {routingHints} from './routing-hints.ts';
+export {mediaTextBytes, routingHints} from './routing-hints.ts';
 export type {RoutingHints} from './routing-hints.ts';
 export {doubtSelf, noDoubt} from './self-doubt.ts';
 export type {SelfDoubt} from './self-doubt.ts';

@@ -1,4 +1,4 @@
-import {contentTypeLengthMax, Fault} from '@hearsay/core';
+import {contentTypeLengthMax, Fault, mediaTextBytes} from '@hearsay/core';
 import {EitherReply} from './either-reply.ts';
 import {openAiErrors} from './error-form.ts';
 import {formField, withFormField} from './form-field.ts';
@@ -32,8 +32,10 @@ export const transcription: Operation = {
     const wantsStream = field('stream') === 'true'; // as llama-server reads it
     const isObject = ['', 'json'].includes(field('response_format'));
     const sent = isObject && !wantsStream ? withFormField(body, contentType, 'stream', 'true') : body;
+    const mediaBytes = Math.max(0, sent.length - mediaTextBytes);
+    const hints = {maxTokens: undefined, session: undefined, conversation: [], mediaBytes};
     const request = requestOf(
-      {model, endpoint: '/v1/audio/transcriptions', needs: ['audio'], body: sent, contentType},
+      {model, endpoint: '/v1/audio/transcriptions', needs: ['audio'], body: sent, contentType, hints},
       frame,
     );
     if (isProblem(request)) return request;
