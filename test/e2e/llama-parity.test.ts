@@ -210,10 +210,12 @@ const faults: readonly ParityCase[] = [
     messages,
     response_format: {type: 'json_object', schema: {type: 'hiccup'}},
   }),
-  post('pictures that the model cannot see', '/completion', {
-    ...short,
-    prompt: {prompt_string: 'x <__media__>', multimodal_data: ['AAAA']},
-  }),
+  post(
+    'pictures that the model cannot see',
+    '/completion',
+    {...short, prompt: {prompt_string: 'x <__media__>', multimodal_data: ['AAAA']}},
+    {status: 400, because: notAServerFault},
+  ),
   {...post('no messages', '/chat/completions', {messages: null}), without: words},
   {...post('messages that are a text', '/chat/completions', {messages: 'string'}), without: words},
   post('a message that is a number', '/chat/completions', {messages: [123]}),

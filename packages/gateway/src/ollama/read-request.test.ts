@@ -116,6 +116,13 @@ for (const [what, body, form, message] of [
     /^raw mode does not support template, /u,
   ],
   ['raw with a context', {prompt: 'x', raw: true, context: [1]}, 'generate', /^raw mode does not support template, /u],
+  [
+    'an image in raw mode',
+    {prompt: 'x', raw: true, images: ['/9j/4AAQ']},
+    'generate',
+    /images are only possible without raw/u,
+  ],
+  ['an image in a gap', {prompt: 'x', suffix: 'y', images: ['/9j/4AAQ']}, 'generate', /without raw and suffix/u],
   ['a template', {prompt: 'x', template: '{{ .Prompt }}'}, 'generate', /template/u],
 ] as const) {
   test(`${what} is refused`, t => {

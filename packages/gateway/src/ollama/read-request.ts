@@ -108,6 +108,11 @@ function readGenerate(body: JsonObject, model: KnownModel): Wish | Problem {
   if (media.some(medium => translateMedium(medium) === undefined)) {
     return badRequest('an image is not base64', {param: 'images'});
   }
+  const isBare = raw === true || !model.report.capabilities.includes('chat') || (suffix ?? '') !== '';
+  if (media.length > 0 && isBare) {
+    const message = 'images are only possible without raw and suffix, and with a model that has a chat template';
+    return badRequest(message, {param: 'images'});
+  }
   const isEmpty = prompt === '' && media.length === 0;
   const wish = {kind: 'wish', isEmpty} as const;
   if (typeof suffix === 'string' && suffix !== '') {
