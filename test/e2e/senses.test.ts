@@ -79,8 +79,9 @@ test.serial('C66: a recording is written down by the node that can hear, whichev
   }
   t.deepEqual(await loadedAt(eyes), [], 'the node that only sees loaded nothing');
 
-  const text = clientOf(entry).audio.transcriptions.create({model, file, response_format: 'text'});
-  const refused = await t.throwsAsync(text, {instanceOf: OpenAI.BadRequestError});
+  t.is(await clientOf(entry).audio.transcriptions.create({model, file, response_format: 'text'}), counted(400));
+  const subtitles = clientOf(entry).audio.transcriptions.create({model, file, response_format: 'srt'});
+  const refused = await t.throwsAsync(subtitles, {instanceOf: OpenAI.BadRequestError});
   t.regex(refused?.message ?? '', /Only 'json' response_format is supported/u);
   const silence = clientOf(entry).audio.transcriptions.create({model, file: new File(['RIFF'], 'a.wav')});
   await t.throwsAsync(silence, {instanceOf: OpenAI.APIError}, 'what is no recording is an error, not a transcript');

@@ -19,7 +19,7 @@ test('C66: a form for a recording crosses unchanged, with the boundary that it w
   const plain = {contentType: 'text/plain; charset=utf-8'};
   const cluster = scriptedCluster(() => scriptedAnswer(scriptedBody(['hello']), plain));
   await using gateway = await openGateway(cluster, {aliases: {'whisper-1': 'tiny'}});
-  const body = form({model: 'whisper-1', response_format: 'text'});
+  const body = form({model: 'whisper-1', response_format: 'srt'});
   const response = await fetch(`${gateway.url}/v1/audio/transcriptions`, {method: 'POST', body, headers});
   t.is(await response.text(), 'hello');
   t.is(response.headers.get('content-type'), 'text/plain; charset=utf-8');
@@ -44,6 +44,22 @@ test('C6: a transcript in one piece is streamed to the gateway, so that a client
   const response = await fetch(`${gateway.url}/v1/audio/transcriptions`, {method: 'POST', body, headers});
   t.deepEqual(await response.json(), done);
   t.is(Buffer.from(cluster.dispatched[0]?.request.body ?? []).toString(), form({stream: 'true', model: 'tiny'}));
+});
+
+test('a transcript as a bare text is made of what llama-server knows, streamed or not', async t => {
+  const body = form({model: 'tiny', response_format: 'text'});
+  for (const answer of [
+    scriptedAnswer(scriptedBody(events), stream),
+    scriptedAnswer(scriptedBody(['{"text":"hello"}']), json),
+  ]) {
+    const cluster = scriptedCluster(() => answer);
+    await using gateway = await openGateway(cluster);
+    const response = await fetch(`${gateway.url}/v1/audio/transcriptions`, {method: 'POST', body, headers});
+    t.is(await response.text(), 'hello');
+    t.is(response.headers.get('content-type'), 'text/plain; charset=utf-8');
+    const sent = Buffer.from(cluster.dispatched[0]?.request.body ?? []).toString();
+    t.is(sent, form({response_format: 'json', stream: 'true', model: 'tiny'}));
+  }
 });
 
 test('a transcript that breaks off is an error, and one in one piece from a server that does not stream is none', async t => {

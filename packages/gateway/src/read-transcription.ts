@@ -6,7 +6,7 @@ import {parseObject} from './json.ts';
 import type {JsonObject} from './json.ts';
 import {ObjectReply} from './object-reply.ts';
 import type {Assembly} from './object-reply.ts';
-import type {Operation} from './operation.ts';
+import type {Call, Operation} from './operation.ts';
 import {PlainReply} from './plain-reply.ts';
 import {badRequest, isProblem} from './problem.ts';
 import {longName, requestOf} from './read-request.ts';
@@ -15,8 +15,8 @@ import {problemFromErrorEvent} from './upstream-problem.ts';
 
 /**
  * OpenAI's transcription of a recording. The form goes on byte for byte (C66), but that a whole answer is streamed to
- * us, so that a cancel frees the slot. Only llama-server's own form of it: other servers have more, which pass as they
- * are.
+ * us, so that a cancel frees the slot. A bare text is made here, because llama-server knows only JSON; what else it
+ * does not know passes as it is, for servers that do.
  */
 export const transcription: Operation = {
   errors: openAiErrors,
@@ -29,32 +29,51 @@ export const transcription: Operation = {
     const model = field('model');
     const tooLong = longName(model);
     if (tooLong) return tooLong;
-    const wantsStream = field('stream') === 'true'; // as llama-server reads it
-    const isObject = ['', 'json'].includes(field('response_format'));
-    const sent = isObject && !wantsStream ? withFormField(body, contentType, 'stream', 'true') : body;
+    const form = field('response_format');
+    const wish: Wish = {
+      stream: field('stream') === 'true', // as llama-server reads it
+      form: form === 'text' ? 'text' : form === '' || form === 'json' ? 'json' : 'other',
+    };
+    const sent = formFor(wish, body, contentType);
     const mediaBytes = Math.max(0, sent.length - mediaTextBytes);
     const hints = {maxTokens: undefined, session: undefined, conversation: [], mediaBytes};
     const request = requestOf(
       {model, endpoint: '/v1/audio/transcriptions', needs: ['audio'], body: sent, contentType, hints},
       frame,
     );
-    if (isProblem(request)) return request;
-    return {
-      kind: 'call',
-      request,
-      answerType: 'any',
-      reply: (response, clock, patience) =>
-        new EitherReply(
-          response,
-          wantsStream ? new StreamReply(response, clock, patience) : new ObjectReply(response, transcriptionAssembly()),
-          () => new PlainReply(response, openAiErrors),
-        ),
-    };
+    return isProblem(request) ? request : {kind: 'call', request, answerType: 'any', reply: replyFor(wish)};
   },
 };
 
+interface Wish {
+  readonly stream: boolean;
+  readonly form: 'json' | 'text' | 'other';
+}
+
+function formFor({stream, form}: Wish, body: Uint8Array, contentType: string): Uint8Array {
+  if (stream || form === 'other') return body;
+  const streamed = withFormField(body, contentType, 'stream', 'true');
+  return form === 'text' ? withFormField(streamed, contentType, 'response_format', 'json') : streamed;
+}
+
+function replyFor({stream, form}: Wish): Call['reply'] {
+  const isText = form === 'text';
+  return (response, clock, patience) =>
+    new EitherReply(
+      response,
+      stream
+        ? new StreamReply(response, clock, patience)
+        : new ObjectReply(response, transcriptionAssembly(isText ? bareText : told => told)),
+      () => new PlainReply(response, openAiErrors, isText ? bareText : undefined),
+    );
+}
+
+function bareText({text}: JsonObject): string {
+  return typeof text === 'string' ? text : '';
+}
+
 /** The last event says it all, as the answer would that is not streamed. */
-function transcriptionAssembly(): Assembly {
+function transcriptionAssembly(shown: (told: JsonObject) => JsonObject | string): Assembly<JsonObject | string> {
   let result: JsonObject | undefined;
   return {
     errors: openAiErrors,
@@ -66,6 +85,6 @@ function transcriptionAssembly(): Assembly {
       if (told['type'] === 'transcript.text.done') result = told;
       return undefined;
     },
-    result: () => result,
+    result: () => result && shown(result),
   };
 }
