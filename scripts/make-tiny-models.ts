@@ -5,6 +5,7 @@ import {parseArgs} from 'node:util';
 import {bertContent} from './tiny-models/bert-model.ts';
 import {counterContent} from './tiny-models/counter-model.ts';
 import {encodeGguf, encodeGgufShards} from './tiny-models/gguf-writer.ts';
+import {projectorContent} from './tiny-models/projector.ts';
 import {thinkContent, toolContent} from './tiny-models/scripted-model.ts';
 
 /**
@@ -23,7 +24,9 @@ export type TinyModelName =
   | 'tiny-tool-F16'
   | 'tiny-think-F16'
   | 'tiny-embed-F16'
-  | 'tiny-rerank-F16';
+  | 'tiny-rerank-F16'
+  | 'mmproj-tiny-hearing-F16'
+  | 'mmproj-tiny-sight-F16';
 
 /** A split model is several files. */
 const makers: Readonly<Record<TinyModelName, () => readonly Uint8Array[]>> = {
@@ -38,6 +41,8 @@ const makers: Readonly<Record<TinyModelName, () => readonly Uint8Array[]>> = {
   'tiny-think-F16': () => [encodeGguf(thinkContent())],
   'tiny-embed-F16': () => [encodeGguf(bertContent('Tiny Embed', 'vectors'))],
   'tiny-rerank-F16': () => [encodeGguf(bertContent('Tiny Rerank', 'scores'))],
+  'mmproj-tiny-hearing-F16': () => [encodeGguf(projectorContent('Tiny Hearing', 'hearing'))],
+  'mmproj-tiny-sight-F16': () => [encodeGguf(projectorContent('Tiny Sight', 'sight'))],
 };
 
 export const tinyModelNames: readonly TinyModelName[] = Object.keys(makers).filter(isTinyModelName);

@@ -67,6 +67,7 @@ test.serial('S67, S69: a key opens what it was made for, and says which right is
   for (const path of ['/v1/models', '/api/tags']) {
     t.true((await seen(path)).includes('tiny-count-F16'), path);
     t.false((await seen(path)).includes('tiny-other-Q4_0'), path);
+    t.regex(await seen(path), /"nodes":\["two"\]/u, 'of the nodes that have it, only the one that is for the key');
   }
   t.regex(await seen('/v1/models/tiny-other-Q4_0'), /model_not_found/u);
   t.true((await (await fetch(`${one.url}/v1/models`)).text()).includes('tiny-other-Q4_0'), 'without a key all of them');

@@ -1,22 +1,9 @@
-import {isDeepStrictEqual} from 'node:util';
 import test from 'ava';
 import {startDaemon} from '../support/daemon.ts';
 import {startForeignServer} from '../support/foreign-server.ts';
-import {answerOf} from '../support/llama-answer.ts';
-import type {LlamaRequest} from '../support/llama-answer.ts';
+import {differences, post} from '../support/llama-parity.ts';
+import type {ParityCase} from '../support/llama-parity.ts';
 import {modelFolder, tinyModel} from '../support/models.ts';
-
-/**
- * Requests that a plain llama-server answers, and the same ones to a daemon with the same model: what clients and tests
- * of llama-server rely on must come out alike, apart from ids, times and names.
- */
-type Case = LlamaRequest & {
-  readonly title: string;
-  /** Why the gateway says something else on purpose: it is then the status that it answers with. */
-  readonly differs?: {readonly status: number; readonly because: string};
-  /** Fields in which it differs on purpose, at whatever depth. */
-  readonly without?: readonly string[];
-};
 
 const prompt = 'count: 1 2 3';
 const messages = [
@@ -29,16 +16,12 @@ const once = {cache_prompt: false, seed: 1};
 const short = {...once, n_predict: 6};
 const notAServerFault = 'facts: client-apis §2.1: clients repeat a 500, and the request is at fault';
 
-function post(title: string, path: string, body: unknown, differs?: Case['differs']): Case {
-  return {title, method: 'POST', path, body, ...(differs ? {differs} : {})};
-}
-
 /** llama-server tells the usage and times of one of several answers, the gateway those of all. */
 const ofAll = ['usage', 'timings'];
 /** What no node could make sense of is refused before any is asked, in other words. */
 const words = ['message'];
 
-const completions: readonly Case[] = [
+const completions: readonly ParityCase[] = [
   post('a completion', '/completion', {...short, prompt}),
   post('a completion, streamed', '/completion', {...short, prompt, stream: true}),
   post('the other name of it', '/completions', {...short, prompt}),
@@ -108,7 +91,7 @@ const completions: readonly Case[] = [
   }),
 ];
 
-const chats: readonly Case[] = [
+const chats: readonly ParityCase[] = [
   post('a chat', '/chat/completions', {...once, max_tokens: 6, messages}),
   post('a chat, streamed', '/chat/completions', {...once, max_tokens: 6, messages, stream: true}),
   post('a chat, streamed with its usage', '/v1/chat/completions', {
@@ -172,7 +155,7 @@ const chats: readonly Case[] = [
   post('text of tokens', '/detokenize', {tokens: [336, 337, 338]}),
 ];
 
-const vectors: readonly Case[] = [
+const vectors: readonly ParityCase[] = [
   post('a vector', '/v1/embeddings', {input: 'count 1 2'}),
   post("a vector in llama-server's own form", '/embeddings', {input: 'count 1 2'}),
   post('a vector by the old name', '/embedding', {content: 'count 1 2'}),
@@ -184,7 +167,7 @@ const vectors: readonly Case[] = [
 ];
 
 const documents = ['a machine', 'learning is', 'machine learning'];
-const ranks: readonly Case[] = [
+const ranks: readonly ParityCase[] = [
   post('a rank', '/rerank', {query: 'learning', documents}),
   post('a rank in the form of TEI', '/reranking', {query: 'learning', texts: documents}),
   post('the best of a rank', '/v1/rerank', {query: 'learning', documents, top_n: 2}),
@@ -195,7 +178,7 @@ const ranks: readonly Case[] = [
   {...post('a rank without a query', '/rerank', {documents}), without: words},
 ];
 
-const looks: readonly Case[] = [
+const looks: readonly ParityCase[] = [
   {
     title: 'health',
     method: 'GET',
@@ -213,7 +196,7 @@ const looks: readonly Case[] = [
   },
 ];
 
-const faults: readonly Case[] = [
+const faults: readonly ParityCase[] = [
   post('too long', '/completion', {...short, prompt: 'count '.repeat(1000)}),
   post('too long, streamed', '/completion', {...short, prompt: 'count '.repeat(1000), stream: true}),
   post('a chat that is too long', '/chat/completions', {messages: [{role: 'user', content: 'count '.repeat(1000)}]}),
@@ -227,10 +210,12 @@ const faults: readonly Case[] = [
     messages,
     response_format: {type: 'json_object', schema: {type: 'hiccup'}},
   }),
-  post('pictures that the model cannot see', '/completion', {
-    ...short,
-    prompt: {prompt_string: 'x <__media__>', multimodal_data: ['AAAA']},
-  }),
+  post(
+    'pictures that the model cannot see',
+    '/completion',
+    {...short, prompt: {prompt_string: 'x <__media__>', multimodal_data: ['AAAA']}},
+    {status: 400, because: notAServerFault},
+  ),
   {...post('no messages', '/chat/completions', {messages: null}), without: words},
   {...post('messages that are a text', '/chat/completions', {messages: 'string'}), without: words},
   post('a message that is a number', '/chat/completions', {messages: [123]}),
@@ -276,14 +261,3 @@ test.serial('vectors and ranks too, where several models are known that each can
   });
   t.deepEqual(await differences(ranks, ranking.url, url), []);
 });
-
-/** All of them, so that one look tells. */
-async function differences(cases: readonly Case[], plain: string, gateway: string): Promise<readonly string[]> {
-  const found: string[] = [];
-  for (const {title, differs, without = [], ...request} of cases) {
-    const [theirs, ours] = [await answerOf(plain, request, without), await answerOf(gateway, request, without)];
-    const isRight = differs ? ours.status === differs.status : isDeepStrictEqual(ours, theirs);
-    if (!isRight) found.push(JSON.stringify({title, ...request, theirs, ours}));
-  }
-  return found;
-}

@@ -32,6 +32,10 @@ test.serial('a model file that an Ollama client uploads is a model of its node, 
     return {status: response.status, text: await response.text()};
   };
   const files = {'my count.gguf': digestOf(file)};
+  for (const odd of [{quantize: 'q4_0'}, {model: 'tiny-other-Q4_0'}]) {
+    t.is((await post({model: 'mine', files, ...odd})).status, 400);
+    t.is((await models(entry.url)).length, 1, 'what is refused for something else makes no model');
+  }
   const made = await post({model: 'mine', files, parameters: {num_predict: 3}});
   t.is(made.status, 200);
   t.regex(made.text, /"status":"success"\}\n$/u);
@@ -44,6 +48,38 @@ test.serial('a model file that an Ollama client uploads is a model of its node, 
   );
   t.is((await other.chat({model: known.name, messages, options: {num_predict: 2}})).message.content, counted(2));
 });
+
+test.serial(
+  'a file that is no model is refused at once with the reason, again and again, and is in no list',
+  async t => {
+    const daemon = await startDaemon(t);
+    const whole = await readFile(tinyModel('tiny-count-F16.gguf'));
+    const bad = [
+      ['text.gguf', Buffer.from('this is no model'), /it is not a GGUF file/u],
+      ['cut.gguf', whole.subarray(0, 200_000), /it is incomplete/u],
+      ['mmproj-x.gguf', await readFile(tinyModel('mmproj-tiny-sight-F16.gguf')), /it is a projector/u],
+      [
+        'x-00001-of-00002.gguf',
+        await readFile(tinyModel('tiny-split-00001-of-00002.gguf')),
+        /shard 2 of 2 is missing/u,
+      ],
+    ] as const;
+    const create = async (name: string, file: Uint8Array): Promise<Response> => {
+      await fetch(`${daemon.url}/api/blobs/${digestOf(file)}`, {method: 'POST', body: Buffer.from(file)});
+      const body = JSON.stringify({model: 'mine', files: {[name]: digestOf(file)}});
+      return fetch(`${daemon.url}/api/create`, {method: 'POST', body});
+    };
+    const startMs = performance.now();
+    for (const [name, file, reason] of [...bad, ...bad]) {
+      const response = await create(name, file);
+      t.is(response.status, 400, name);
+      t.regex(await response.text(), reason);
+      t.deepEqual(await models(daemon.url), []);
+    }
+    t.true(performance.now() - startMs < 20_000 * bad.length, 'none is waited for as one that the store has not seen');
+    t.is((await create('text.gguf', whole)).status, 200, 'the right file under the same name');
+  },
+);
 
 test.serial('an upload with other bytes than its digest says, or that breaks off, leaves nothing', async t => {
   const daemon = await startDaemon(t);

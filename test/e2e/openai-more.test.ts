@@ -48,6 +48,20 @@ test.serial('a response, whole and streamed', async t => {
   }
 });
 
+test.serial('a response that fills the context ends as incomplete, whole and streamed', async t => {
+  for (const {client} of await clients(t, 'tiny-count-F16.gguf')) {
+    const ask = {model, input: 'x '.repeat(900)}; // leaves room for some 200 of 400 numbers
+    const whole = await client.responses.create(ask);
+    t.like(whole, {status: 'incomplete', incomplete_details: {reason: 'max_output_tokens'}});
+    t.is(whole.usage?.total_tokens, 2048);
+    t.is(whole.output_text, counted(whole.usage?.output_tokens ?? 0));
+    const types: string[] = [];
+    for await (const event of await client.responses.create({...ask, stream: true})) types.push(event.type);
+    t.is(types.at(-1), 'response.incomplete');
+    t.like(await client.responses.create({model, input: 'x'}), {status: 'completed', incomplete_details: null});
+  }
+});
+
 test.serial('a response with a tool call, and with reasoning', async t => {
   for (const {client} of await clients(t, 'tiny-tool-F16.gguf', 'tiny-think-F16.gguf')) {
     const ask = {model: 'tiny-tool-F16', input: 'count', tools};

@@ -18,12 +18,13 @@ interface ForeignOptions {
   readonly port?: number;
   /** Further arguments. */
   readonly flags?: readonly string[];
+  readonly variables?: Readonly<Record<string, string>>;
 }
 
 /** Resolves when it answers; it ends with the test. */
 export async function startForeignServer(
   t: Pick<ExecutionContext, 'teardown'>,
-  {model, alias, apiKey, port: wanted, flags: more = []}: ForeignOptions,
+  {model, alias, apiKey, port: wanted, flags: more = [], variables}: ForeignOptions,
 ): Promise<ForeignServer> {
   const port = wanted ?? (await freePort());
   const flags = [
@@ -45,6 +46,7 @@ export async function startForeignServer(
   const command = process.env['HEARSAY_TEST_ENGINE'] ?? 'llama-server';
   const child = spawn(command, ['-m', model, '--no-ui', '--offline', ...flags, ...names, ...keys, ...more], {
     stdio: 'ignore',
+    env: {...process.env, ...variables},
   });
   const exited = once(child, 'exit');
   t.teardown(async () => {

@@ -1,3 +1,4 @@
+import {capabilities} from '@hearsay/core';
 import type {SettingKey} from './settings.ts';
 import {settingFacts} from './setting-facts.ts';
 import {settingKeys} from './settings.ts';
@@ -41,7 +42,7 @@ config file has them, a table each:
 [workloads.summarise]
 models = ["qwen3:8b", "sha256:9f86d081884c", "llama-3*"] # what may run it, best first: names, digests, patterns
 quants = ["Q4_K_M", "Q8_0"] # of these quantizations only
-needs = ["chat", "tools"] # chat, completion, embeddings, rerank, vision, tools, thinking, insert
+needs = ["chat", "tools"] # ${capabilities.join(', ')}
 context = 16384 # least context that the model was made for, in tokens
 policy = "prefer=spark" # as \`routing.policy\`
 parameters = {temperature = 0.2} # where the request does not say otherwise

@@ -1,4 +1,4 @@
-import {isDigest, isNodeId} from '@hearsay/core';
+import {capabilities, isDigest, isNodeId} from '@hearsay/core';
 import type {Digest, EngineReport, ModelReport, NodeId, NodeReport, StatusReport} from '@hearsay/core';
 import {z} from 'zod';
 
@@ -9,7 +9,10 @@ import {z} from 'zod';
 
 const nodeId = z.custom<NodeId>(isNodeId);
 const digest = z.custom<Digest>(isDigest);
-const capability = z.enum(['chat', 'completion', 'embeddings', 'rerank', 'vision', 'tools', 'thinking', 'insert']);
+/** Without what this version knows nothing of. */
+const capabilityList = z
+  .array(z.string())
+  .transform(told => capabilities.filter(capability => told.includes(capability)));
 
 export const statusSchema: z.ZodType<StatusReport> = z.object({
   id: nodeId,
@@ -90,7 +93,7 @@ export const modelsSchema: z.ZodType<{readonly models: readonly ModelReport[]}> 
       quant: z.string(),
       parameters: z.number(),
       contextMax: z.number(),
-      capabilities: z.array(capability),
+      capabilities: capabilityList,
       status: z.enum(['loaded', 'loading', 'unloaded']),
       nodes: z.array(z.object({id: nodeId, name: z.string(), local: z.boolean()})),
       conflict: z.boolean(),

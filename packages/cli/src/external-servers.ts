@@ -1,5 +1,5 @@
 import type {Capability} from '@hearsay/core';
-import {nameLengthMax} from '@hearsay/core';
+import {capabilities, nameLengthMax} from '@hearsay/core';
 import {z} from 'zod';
 
 /** An OpenAI-compatible server that somebody else runs, as the config names it. */
@@ -25,9 +25,7 @@ const server = z
     key_env: z.string().min(1).optional(),
     slots: z.int().min(1).max(256).default(4),
     context: z.int().min(1).default(8192),
-    capabilities: z
-      .array(z.enum(['chat', 'completion', 'embeddings', 'rerank', 'vision', 'tools', 'thinking', 'insert']))
-      .default(['chat', 'completion', 'tools']),
+    capabilities: z.array(z.enum(capabilities)).default(['chat', 'completion', 'tools']),
   })
   .transform(({key_env: keyVariable, ...rest}): ExternalServer => ({...rest, keyVariable}));
 

@@ -24,6 +24,7 @@ import {lockDataFolder} from './lock-data-folder.ts';
 import {nextBoot} from './next-boot.ts';
 import {openApi} from './open-api.ts';
 import {provideEngine} from './provide-engine.ts';
+import {openFilesMax} from './system.ts';
 import type {Variables} from './system.ts';
 import type {Terminal} from './terminal.ts';
 import {unmatchedTables} from './unmatched-tables.ts';
@@ -150,6 +151,7 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
     await startGateway(
       {
         ...config.gateway,
+        openFilesMax: openFilesMax(),
         contextTokens: config.engine.contextMax ?? contextUntilKnown,
         presetsFile: inData('names.json'),
         blobsFolder: inData('models'),

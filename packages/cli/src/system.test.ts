@@ -1,5 +1,6 @@
+import {execFileSync} from 'node:child_process';
 import test from 'ava';
-import {systemClock, systemRandom} from './system.ts';
+import {openFilesMax, systemClock, systemRandom} from './system.ts';
 
 test('a sleep that is aborted rejects with the reason of the signal and at once', async t => {
   const reason = new Error('enough');
@@ -45,4 +46,13 @@ test('chance is in [0, 1) and bytes have the length asked for', t => {
   }
   t.is(systemRandom.bytes(32).length, 32);
   t.notDeepEqual(systemRandom.bytes(32), systemRandom.bytes(32));
+});
+
+test('how much may be open at once is what the shell says', t => {
+  if (process.platform === 'win32') {
+    t.is(openFilesMax(), undefined);
+    return;
+  }
+  const told = execFileSync('sh', ['-c', 'ulimit -n'], {encoding: 'utf8'}).trim();
+  t.is(openFilesMax(), told === 'unlimited' ? undefined : Number(told));
 });

@@ -60,6 +60,14 @@ export function systemVariables(): Variables {
   return process.env;
 }
 
+/** How many files and connections the system lets this process have open at once; undefined: nobody has set a limit. */
+export function openFilesMax(): number | undefined {
+  Reflect.set(process.report, 'excludeNetwork', true); // else it asks for the names of all addresses
+  const report: {userLimits?: {open_files?: {soft?: unknown}}} = JSON.parse(JSON.stringify(process.report.getReport()));
+  const limit = report.userLimits?.open_files?.soft;
+  return typeof limit === 'number' ? limit : undefined;
+}
+
 /** This machine's name without its domain. */
 export function machineName(): string {
   return hostname().split('.', 1)[0] || 'unnamed';

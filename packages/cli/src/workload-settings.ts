@@ -1,4 +1,4 @@
-import {describeError, Fault, isKnownNodeText, parsePolicy} from '@hearsay/core';
+import {capabilities, describeError, Fault, isKnownNodeText, parsePolicy} from '@hearsay/core';
 import type {Policy, Workload} from '@hearsay/core';
 import {z} from 'zod';
 
@@ -9,9 +9,7 @@ const workloadsMax = 200;
 
 const texts = (must: string) => z.array(z.string().min(1), {error: must});
 
-const capability = z.enum(['chat', 'completion', 'embeddings', 'rerank', 'vision', 'tools', 'thinking', 'insert'], {
-  error: 'a list of chat, completion, embeddings, rerank, vision, tools, thinking, insert',
-});
+const capability = z.enum(capabilities, {error: `a list of ${capabilities.join(', ')}`});
 
 const policy = z.string({error: 'a policy'}).transform((text, context): Policy => {
   try {

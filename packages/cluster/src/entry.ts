@@ -163,7 +163,8 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
     note({kind: 'planned', model, policy: written, policyFrom});
     const planned = {...request, model, needs, policy, body: withParameters(request.body, plan.parameters)};
     const options = {digests: plan.digests, exact: plan.exact};
-    const choice = chooseNode({...planned, promptBytes: planned.body.length}, config, choosing, note);
+    const promptBytes = planned.body.length - (request.hints?.mediaBytes ?? 0);
+    const choice = chooseNode({...planned, promptBytes}, config, choosing, note);
     const local = async (waitMsMax: number | undefined): Promise<Started> => {
       if (missing) throw missing;
       const line = lineFor(planned, plan.digests, queue);

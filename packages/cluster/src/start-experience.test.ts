@@ -65,6 +65,14 @@ function trial(): {
   };
 }
 
+test('how long a token is is not learned from a picture', async t => {
+  const {deps, clock} = trial();
+  await using experience = await startExperience(await temporaryFile(t), deps);
+  experience.answered(digest('a'), {...run, bodyBytes: 3_000_000});
+  await clock.advance(0);
+  t.like(experience.told(digest('a')), {bytesPerToken: undefined, outputTokens: 50});
+});
+
 test('speeds come from the timings of an answer, and are told', async t => {
   const {deps, clock} = trial();
   await using experience = await startExperience(await temporaryFile(t), deps);

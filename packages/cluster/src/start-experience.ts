@@ -1,6 +1,6 @@
 import {mkdir, readFile, rename, rm, writeFile} from 'node:fs/promises';
 import {dirname} from 'node:path';
-import {isDigest, isNews, isProven, learn, learnedNames, nothingLearned} from '@hearsay/core';
+import {bytesPerTokenMax, isDigest, isNews, isProven, learn, learnedNames, nothingLearned} from '@hearsay/core';
 import type {Digest, EngineHost, EngineStateName, Environment, LearnedFacts} from '@hearsay/core';
 import type {Timings} from './read-timings.ts';
 
@@ -97,12 +97,13 @@ export async function startExperience(file: string | undefined, deps: Experience
     told: digest => told.get(digest),
     answered(digest, {bodyBytes, timings}) {
       const {cachedTokens, promptTokens, promptMs, outputTokens, outputMs} = timings;
+      const bytesPerToken = bodyBytes / (cachedTokens + promptTokens);
       add(digest, {
         prefillTps: promptTokens < promptTokensMin ? undefined : (1000 * promptTokens) / promptMs,
         decodeTps: outputTokens < outputTokensMin ? undefined : (1000 * outputTokens) / outputMs,
         holdMs: promptMs + outputMs,
         outputTokens,
-        bytesPerToken: bodyBytes / (cachedTokens + promptTokens),
+        bytesPerToken: bytesPerToken > bytesPerTokenMax ? undefined : bytesPerToken, // more are pictures or sound
       });
     },
     onNews(call) {

@@ -19,6 +19,8 @@ export interface ModelShape {
   /** Weights that an engine on a CPU copies into a layout that is faster to compute with. */
   readonly copiedBytes: number;
   readonly projectorBytes: number;
+  /** It reads all of an image in one step, which must have room for it. */
+  readonly wholeImages?: boolean;
   readonly embeddingLength: number;
   readonly feedForwardLength: number;
   /** Numbers of all query heads for one token. */

@@ -2,17 +2,21 @@ import type {ModelShape} from './fit.ts';
 import type {Digest} from './ids.ts';
 import type {LearnedFacts} from './learned.ts';
 
+/** All that a model can be asked for, in the order in which people are told of it. */
+export const capabilities = [
+  'chat',
+  'completion',
+  'embeddings',
+  'rerank',
+  'tools',
+  'thinking',
+  'insert',
+  'vision',
+  'audio',
+] as const;
+
 /** What a model can be asked for. From the file's header and chat template, until an engine has confirmed it. */
-export type Capability =
-  | 'chat'
-  | 'completion'
-  | 'embeddings'
-  | 'rerank'
-  | 'vision'
-  | 'audio'
-  | 'tools'
-  | 'thinking'
-  | 'insert';
+export type Capability = (typeof capabilities)[number];
 
 /** What a node says about one model it stores. Goes into its inventory; holds nothing private (no paths). */
 export interface ModelFacts {

@@ -102,6 +102,17 @@ test('model@node is the model as that node has it, pinned there', t => {
   t.is(policyOf(plan('qwen@nowhere')), 'name: pin=nowhere');
 });
 
+test('of two models of one name the one that hears is asked to listen, and none is refused for want of tools', t => {
+  const models = [
+    held('twin', 'c', ['A'], {local: true, capabilities: ['chat', 'tools']}),
+    held('twin', 'd', ['B'], {capabilities: ['chat', 'audio']}),
+  ];
+  t.deepEqual(plan('twin', {models, needs: ['chat']}).digests, [digest('c')]);
+  t.deepEqual(plan('twin', {models, needs: ['chat', 'audio']}).digests, [digest('d')]);
+  t.like(plan('twin', {models, needs: ['chat', 'audio', 'tools']}), {digests: [digest('d')], needs: ['chat', 'audio']});
+  t.deepEqual(plan('twin', {models: models.slice(1), needs: ['tools']}).digests, [digest('d')]);
+});
+
 test('S94: the same name under another policy: header, then name, then key, then config', t => {
   const all = {
     wish: {from: 'header', policy: parsePolicy('pin=H')},

@@ -167,15 +167,25 @@ function resolveAsked(
   models: readonly HeldModel[],
 ): {readonly resolution: Resolution; readonly pinned: Policy | undefined} {
   if (asked.trim() === '') return {resolution: resolveUnnamed(needs, models), pinned: undefined};
-  const whole = resolveModel(asked, models);
+  const fitness = (model: HeldModel): number => fitnessFor(needs, model);
+  const whole = resolveModel(asked, models, fitness);
   const at = asked.lastIndexOf('@');
   const node = asked.slice(at + 1).trim();
   if (whole.kind === 'found' || at < 1 || !isKnownNodeText(node)) return {resolution: whole, pinned: undefined};
   const there = models.filter(({nodes}) => nodes.some(({id, name, local}) => isNamed({node: id, name}, node, local)));
   const name = asked.slice(0, at);
-  const held = resolveModel(name, there);
-  const resolution = held.kind === 'found' ? held : resolveModel(name, models);
+  const held = resolveModel(name, there, fitness);
+  const resolution = held.kind === 'found' ? held : resolveModel(name, models, fitness);
   return {resolution, pinned: {...automatic, placement: {kind: 'pin', nodes: [node]}}};
+}
+
+/** What is shown to models that know nothing of it counts less than what they cannot do at all. */
+function fitnessFor(needs: readonly Capability[], model: HeldModel): number {
+  return can(model, needs) ? 2 : can(model, withoutTools(needs)) ? 1 : 0;
+}
+
+function can({capabilities}: HeldModel, needs: readonly Capability[]): boolean {
+  return needs.every(need => capabilities.includes(need));
 }
 
 /** Who names no model means the only one; of several the only one that can do it, else the one that can write too. */
@@ -183,7 +193,7 @@ function resolveUnnamed(needs: readonly Capability[], models: readonly HeldModel
   const any = resolveModel('', models);
   if (any.kind === 'found') return any;
   for (const wanted of [needs, withoutTools(needs), [...withoutTools(needs), 'completion' as const]]) {
-    const able = models.filter(({capabilities}) => wanted.every(need => capabilities.includes(need)));
+    const able = models.filter(model => can(model, wanted));
     const only = resolveModel('', able);
     if (only.kind === 'found') return only;
   }

@@ -28,7 +28,7 @@ const tieSeconds = 0.03;
 const tieShare = 0.03;
 
 /** A token is hardly ever longer: a prompt with more bytes a token than this would not fit for certain. */
-const bytesPerTokenMax = 16;
+export const bytesPerTokenMax = 16;
 
 /** Pure: every candidate in the order of `weigh`, each with its reason. */
 export function rank(candidates: readonly Candidate[], asked: Asked): readonly Ranked[] {

@@ -25,6 +25,16 @@ test('usage wins over timings, and an answer that talks about usage changes noth
   });
 });
 
+test('a transcription counts in other words, and has no timings', t => {
+  const usage =
+    '"usage":{"type":"tokens","input_tokens":85,"output_tokens":10,"total_tokens":95,"input_tokens_details":{"cached_tokens":84}}';
+  t.like(readUsage(`{"type":"transcript.text.done","text":" 1 2",${usage}}`), {
+    promptTokens: 85,
+    cachedTokens: 84,
+    outputTokens: 10,
+  });
+});
+
 test('an answer without counts has no usage', t => {
   t.is(readUsage('{"error":{"message":"no"}}'), undefined);
 });

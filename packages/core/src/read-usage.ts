@@ -11,10 +11,12 @@ export function readUsage(tail: string): Usage | undefined {
   if (timings === undefined && usage === undefined) return undefined;
   const cached = numberIn(timings, 'cache_n') ?? numberIn(usage, 'cached_tokens');
   const evaluated = numberIn(timings, 'prompt_n');
+  const read = evaluated === undefined ? numberIn(usage, 'input_tokens') : evaluated + (cached ?? 0);
   return {
-    promptTokens: numberIn(usage, 'prompt_tokens') ?? (evaluated === undefined ? undefined : evaluated + (cached ?? 0)),
+    promptTokens: numberIn(usage, 'prompt_tokens') ?? read,
     cachedTokens: cached,
-    outputTokens: numberIn(usage, 'completion_tokens') ?? numberIn(timings, 'predicted_n'),
+    outputTokens:
+      numberIn(usage, 'completion_tokens') ?? numberIn(timings, 'predicted_n') ?? numberIn(usage, 'output_tokens'),
     prefillTokensPerSecond: numberIn(timings, 'prompt_per_second'),
     decodeTokensPerSecond: numberIn(timings, 'predicted_per_second'),
   };

@@ -34,6 +34,18 @@ test('R69: one name with two contents goes to the own one, else to what most nod
   t.like(resolveModel('m', [named('m', 'b'), there]), {digests: [digest('c')]});
 });
 
+test('R69: of two contents of one name, the fittest comes before the own one', t => {
+  const [here, there] = [named('m', 'b', {local: true}), named('m', 'c')];
+  const only = (letter: string) => (model: NamedModel) => Number(model.digest === digest(letter));
+  t.like(resolveModel('m', [here, there], only('c')), {digests: [digest('c')]});
+  t.like(
+    resolveModel('m', [here, there], only('e')),
+    {digests: [digest('b')]},
+    'none is fitter: then it is the usual one',
+  );
+  t.like(resolveModel(digest('b'), [here, there], only('c')), {digests: [digest('b')]}, 'a digest means no other');
+});
+
 test('two letters in the wrong order are one mistake', t => {
   t.is(editDistance('nmae', 'name'), 1);
   t.is(editDistance('name', 'nmaes'), 2);

@@ -33,16 +33,21 @@ export function toNamedModel({digest, name, names, demo, nodes}: ModelReport): N
 /**
  * Pure: what a client means by a name. Names are compared without case, without the tag `latest` and without the place
  * where everybody has models from; `name@sha256:…`, a whole digest and its first twelve digits select one model. One
- * name with two contents goes to this node's own, else to what most nodes hold (law 6). No name at all means the only
- * model there is. A name that could be several models is unknown, and all that it could be are close.
+ * name with two contents goes to the fittest for what is asked, of these to this node's own, else to what most nodes
+ * hold (law 6). No name at all means the only model there is. A name that could be several models is unknown, and all
+ * that it could be are close.
  */
-export function resolveModel(asked: string, models: readonly NamedModel[]): Resolution {
+export function resolveModel<Model extends NamedModel>(
+  asked: string,
+  models: readonly Model[],
+  fitness: (model: Model) => number = () => 0,
+): Resolution {
   const [name, digest] = splitDigest(normalize(asked));
   if (name === '' && digest === undefined) return resolveDefault(models);
   const allowed = digest === undefined ? models : models.filter(model => matchesDigest(model.digest, digest));
   const matching = name === '' ? allowed : allowed.filter(model => formsOf(model).includes(name));
   const byDigest = matching.length > 0 ? matching : models.filter(model => matchesDigest(model.digest, name));
-  const best = byDigest.toSorted(compareModels)[0];
+  const best = byDigest.toSorted((a, b) => fitness(b) - fitness(a) || compareModels(a, b))[0];
   if (best) return {kind: 'found', digests: [best.digest], name: best.names[0]};
   return resolveBeginning(name, allowed) ?? {kind: 'unknown', close: closeNames(name, models)};
 }

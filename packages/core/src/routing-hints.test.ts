@@ -1,5 +1,5 @@
 import test from 'ava';
-import {routingHints} from './routing-hints.ts';
+import {mediaTextBytes, routingHints} from './routing-hints.ts';
 
 const none = (): undefined => undefined;
 const user = (content: unknown): object => ({role: 'user', content});
@@ -27,6 +27,25 @@ test('role, text, images, tools and tool calls all make a difference', t => {
     {instructions: 'c', input: [user('a')]},
   ];
   t.is(new Set(bodies.map(body => conversation(body).join('|'))).size, bodies.length);
+});
+
+test('a picture or a recording counts as a short text, in every dialect and wherever it stands', t => {
+  const data = 'A'.repeat(1_000_000);
+  const count = (body: Record<string, unknown>): number => routingHints(body, none).mediaBytes;
+  const image = {type: 'image', source: {type: 'base64', media_type: 'image/png', data}};
+  const parts: readonly object[] = [
+    {type: 'image_url', image_url: {url: data}},
+    {type: 'image_url', image_url: data},
+    {type: 'input_audio', input_audio: {data, format: 'wav'}},
+    {type: 'input_image', image_url: data},
+    image,
+    {type: 'tool_result', content: [image]},
+  ];
+  for (const part of parts) t.is(count({messages: [user([part])]}), 1_000_000 - mediaTextBytes, JSON.stringify(part));
+  t.is(count({input: [{type: 'function_call_output', output: [parts[3]]}]}), 1_000_000 - mediaTextBytes);
+  t.is(count({messages: [user([parts[0], parts[1]]), user(data)]}), 2 * (1_000_000 - mediaTextBytes));
+  t.is(count({messages: [user([{type: 'image_url', image_url: {url: 'data:image/png;base64,AAAA'}}])]}), 0);
+  t.is(count({messages: 5, input: data}), 0);
 });
 
 test('nothing that a client may send makes it throw', t => {

@@ -1,4 +1,5 @@
 import {isObject} from './json.ts';
+import type {JsonObject} from './json.ts';
 
 /** What of a request helps to choose a node, beside the model: read once, where the body is parsed. */
 export interface RoutingHints {
@@ -11,6 +12,8 @@ export interface RoutingHints {
    * requests of one conversation begin alike, as their prompts do.
    */
   readonly conversation: readonly string[];
+  /** How much of the body is pictures and sound beyond what a text would take that is read as fast. */
+  readonly mediaBytes: number;
 }
 
 /** Headers in which clients send the name of a conversation, the strongest first (facts: client APIs §2.5). */
@@ -34,8 +37,11 @@ const sessionFields = ['prompt_cache_key', 'session_id', 'conversation_id'] as c
 /** A longer name is no name. */
 const sessionLengthMax = 255;
 
-/** Of an image, which is long and random, this much of both ends tells it from others. */
-const imageEndLength = 1024;
+/** Of a picture or a recording, which is long and random, this much of both ends tells it from others. */
+const mediaEndLength = 1024;
+
+/** A picture or half a minute of sound becomes some hundred tokens, whatever its size: as much as this much text. */
+export const mediaTextBytes = 4096;
 
 /** Pure: reads a parsed body of any of OpenAI's or Anthropic's endpoints that write text. */
 export function routingHints(
@@ -46,6 +52,7 @@ export function routingHints(
     maxTokens: positive(body['max_completion_tokens']) ?? positive(body['max_tokens']) ?? positive(body['n_predict']),
     session: sessionOf(body, header),
     conversation: conversationOf(body),
+    mediaBytes: mediaBytesIn(body['messages'] ?? body['input']),
   };
 }
 
@@ -87,11 +94,31 @@ function contentText(content: unknown): string {
 
 function partText(part: unknown): string {
   if (!isObject(part)) return '';
-  const {text, image_url: image} = part;
+  const {text} = part;
   if (typeof text === 'string') return text;
-  const url = isObject(image) ? image['url'] : image;
-  if (typeof url !== 'string') return JSON.stringify(part);
-  return `${url.length} ${url.slice(0, imageEndLength)} ${url.slice(-imageEndLength)}`;
+  const media = mediaOf(part);
+  if (media === undefined) return JSON.stringify(part);
+  return `${media.length} ${media.slice(0, mediaEndLength)} ${media.slice(-mediaEndLength)}`;
+}
+
+/** The picture or the recording of a part in each of the dialects, or where it lies. */
+function mediaOf({image_url: image, input_audio: sound, source}: JsonObject): string | undefined {
+  const media = isObject(image)
+    ? image['url']
+    : (image ?? (isObject(sound) ? sound['data'] : isObject(source) ? source['data'] : undefined));
+  return typeof media === 'string' ? media : undefined;
+}
+
+/** Parts stand in messages, and in what tools gave back, which is a part itself. */
+function mediaBytesIn(parts: unknown): number {
+  if (!Array.isArray(parts)) return 0;
+  const all: readonly unknown[] = parts;
+  return all.reduce<number>((total, part) => {
+    if (!isObject(part)) return total;
+    const length = mediaOf(part)?.length ?? 0;
+    const inside = mediaBytesIn(part['content']) + mediaBytesIn(part['output']);
+    return total + Math.max(0, length - mediaTextBytes) + inside;
+  }, 0);
 }
 
 function positive(value: unknown): number | undefined {

@@ -11,6 +11,7 @@ import type {FaultCode} from './fault.ts';
 import {hexFrom, isNodeId, isProven, isRequestId, toDigest} from './ids.ts';
 import type {Digest, NodeId, RequestId} from './ids.ts';
 import {contentTypeLengthMax, inventoryBytesMax, nameLengthMax, offerBytesMax, recordBytesMax} from './limits.ts';
+import {capabilities} from './model.ts';
 import type {Capability} from './model.ts';
 import type {Policy} from './policy.ts';
 import type {SignedRecord} from './record.ts';
@@ -44,17 +45,7 @@ export const nodeId: z.ZodType<NodeId> = z.custom<NodeId>(isNodeId);
 export const digestBytes: z.ZodType<Digest, Uint8Array> = bytes
   .refine(value => value.length === 32)
   .transform(value => toDigest(`sha256:${hexFrom(value)}`));
-export const capability: z.ZodType<Capability> = z.enum([
-  'chat',
-  'completion',
-  'embeddings',
-  'rerank',
-  'vision',
-  'audio',
-  'tools',
-  'thinking',
-  'insert',
-]);
+export const capability: z.ZodType<Capability> = z.enum(capabilities);
 
 export const signedRecord: z.ZodType<SignedRecord> = z
   .tuple([z.literal(wireVersion), nodeId, bytes, bytes])

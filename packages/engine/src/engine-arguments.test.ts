@@ -1,9 +1,21 @@
+import type {ModelShape} from '@hearsay/core';
 import test from 'ava';
 import {storedModel} from '../../../test/support/engine-trial.ts';
 import {engineArguments, engineEnvironment} from './engine-arguments.ts';
 import type {EngineSettings} from './engine-arguments.ts';
 
 const settings: EngineSettings = {slots: 4, contextMax: 8192, threads: undefined, cacheRamMiB: 0, extraArguments: []};
+const shape: ModelShape = {
+  weightsBytes: 0,
+  copiedBytes: 0,
+  projectorBytes: 0,
+  embeddingLength: 0,
+  feedForwardLength: 0,
+  queryLength: 0,
+  vocabularySize: 0,
+  caches: [],
+  contextMax: 0,
+};
 const chatModel = storedModel('Tiny Count', '/models/a.gguf', {contextMax: 2048});
 
 test('context, slots, cache, alias and address are always said', t => {
@@ -50,6 +62,18 @@ test('R79: a projector is handed over, and a comma in a name does not make two n
   const model = {...chatModel, names: ['a, b'], projector: '/models/p.gguf'} as const;
   const words = engineArguments(model, settings, 1);
   t.deepEqual(words.slice(0, 6), ['-m', '/models/a.gguf', '--alias', 'a_ b', '--mmproj', '/models/p.gguf']);
+});
+
+test('images that must be read in one step are no larger than the step, also where the owner has chosen that', t => {
+  const limit = (extraArguments: readonly string[], wholeImages: boolean = true): string | undefined => {
+    const model = {...chatModel, projector: '/models/p.gguf', shape: {...shape, wholeImages}};
+    const words = engineArguments(model, {...settings, extraArguments}, 1);
+    return words.includes('--image-max-tokens') ? words[words.indexOf('--image-max-tokens') + 1] : undefined;
+  };
+  t.is(limit([]), '512');
+  t.is(limit(['-ub', '1024']), '1024');
+  t.is(limit(['-b', '256', '--ubatch-size', '1024']), '256');
+  t.is(limit([], false), undefined);
 });
 
 test("the owner's own arguments come last", t => {

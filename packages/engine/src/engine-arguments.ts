@@ -1,4 +1,5 @@
 import type {StoredModel} from '@hearsay/core';
+import {stepTokensOf} from './own-arguments.ts';
 
 /** What one engine is started with, besides its model. */
 export interface EngineSettings {
@@ -21,7 +22,7 @@ export function engineArguments(model: StoredModel, settings: EngineSettings, po
   return [
     // A comma would make several aliases of one.
     ['-m', model.files[0], '--alias', model.names[0].replaceAll(',', '_')],
-    model.projector === undefined ? [] : ['--mmproj', model.projector],
+    projectorArguments(model, extraArguments),
     ['--host', '127.0.0.1', '--port', String(port)],
     ['-c', String(slots * slotContext(model, settings)), '-np', String(slots), '--cache-ram', String(cacheRamMiB)],
     ['--no-ui', '--offline'],
@@ -29,6 +30,13 @@ export function engineArguments(model: StoredModel, settings: EngineSettings, po
     purposeArguments(model, slotContext(model, settings)),
     extraArguments,
   ].flat();
+}
+
+/** An image that does not fit into one step is made smaller rather than that it ends the engine. */
+function projectorArguments({projector, shape}: StoredModel, own: readonly string[]): readonly string[] {
+  if (projector === undefined) return [];
+  const limit = shape?.wholeImages === true ? ['--image-max-tokens', String(stepTokensOf(own))] : [];
+  return ['--mmproj', projector, ...limit];
 }
 
 /** Context of one slot, in tokens. */
@@ -50,6 +58,7 @@ const passedOn: RegExp = new RegExp(
     'PATH|HOME|USER|LANG|LC_.*|TZ|TMPDIR|TEMP|TMP|XDG_.*',
     'SYSTEMROOT|SYSTEMDRIVE|WINDIR|COMSPEC|PATHEXT|USERPROFILE|APPDATA|LOCALAPPDATA|PROGRAM.*',
     'LD_.*|DYLD_.*|NIX_.*|OMP_.*|KMP_.*|GGML_.*',
+    'LLAMA_MEDIA_MARKER', // for who writes prompts with images by hand: else each server makes up its own
     'CUDA_.*|NVIDIA_.*|HIP_.*|ROCR_.*|ROCM_.*|HSA_.*|GPU_.*|VK_.*|MESA_.*|ONEAPI_.*|SYCL_.*|ZE_.*|ZES_.*|METAL_.*|MTL_.*',
   ].join('|')})$`,
   'iu',

@@ -49,6 +49,17 @@ export function cacheTypesOf(own: readonly string[]): {readonly keyType: CacheTy
   };
 }
 
+/** How many tokens are read in one step. */
+export function stepTokensOf(own: readonly string[]): number {
+  return Math.min(numberAt(own, ['-b', '--batch-size'], 2048), numberAt(own, ['-ub', '--ubatch-size'], 512));
+}
+
+/** As llama-server has it unless it is said. */
+function numberAt(own: readonly string[], words: readonly string[], otherwise: number): number {
+  const value = Number(own[own.findLastIndex(word => words.includes(word)) + 1]);
+  return own.some(word => words.includes(word)) && value > 0 ? value : otherwise;
+}
+
 function cacheTypeAt(own: readonly string[], words: readonly string[]): CacheType {
   const value = own[own.findLastIndex(word => words.includes(word)) + 1] ?? '';
   return own.some(word => words.includes(word)) && isCacheType(value) ? value : 'f16';

@@ -18,6 +18,8 @@ export interface AppConfig extends DoorRules {
   readonly random: Random;
   /** How long the head of a request may take. */
   readonly headMsMax: number;
+  /** More are closed at once. */
+  readonly connectionsMax: number;
   readonly bodyBytesMax: number;
   readonly bodies: HeldBodies;
   /** Certificate and key in PEM. */
@@ -32,9 +34,6 @@ const requestTimeout = 24 * 60 * 60_000;
 
 /** How often slow heads are looked for, at the most: a head takes this much longer at worst. */
 const checkMsMax = 15_000;
-
-/** Far more than the machines of one owner need, and few enough that their buffers fit into memory. */
-const connectionsMax = 4096;
 
 /** A model name of the longest kind with every character percent-encoded. */
 const pathLengthMax = 9 * nameLengthMax;
@@ -56,7 +55,7 @@ export function createApp(config: AppConfig): FastifyInstance {
 type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 
 function serverFor(config: AppConfig, handle: Handle): Server {
-  const {headMsMax, tls, random} = config;
+  const {headMsMax, tls, random, connectionsMax} = config;
   const options = {
     keepAliveTimeout,
     headersTimeout: headMsMax,

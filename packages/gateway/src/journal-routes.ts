@@ -1,5 +1,5 @@
 import type {FastifyRequest} from 'fastify';
-import {describeError, parsePolicy} from '@hearsay/core';
+import {capabilities, describeError, parsePolicy} from '@hearsay/core';
 import type {Capability, Cluster} from '@hearsay/core';
 import {badRequest, isProblem, problemFrom} from './problem.ts';
 import type {Problem} from './problem.ts';
@@ -76,17 +76,6 @@ function wholeNumber(query: URLSearchParams, name: string, max: number): number 
   if (/^\d+$/u.test(text) && value <= max) return value;
   return badRequest(`${name} must be a whole number up to ${max}`, {param: name});
 }
-
-const capabilities: readonly Capability[] = [
-  'chat',
-  'completion',
-  'embeddings',
-  'rerank',
-  'vision',
-  'tools',
-  'thinking',
-  'insert',
-];
 
 function needsOf(query: URLSearchParams): readonly Capability[] {
   const words = (query.get('needs') ?? '').split(',');

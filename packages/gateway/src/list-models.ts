@@ -1,5 +1,5 @@
 import {resolveModel, toNamedModel} from '@hearsay/core';
-import type {ModelReport, Resolution} from '@hearsay/core';
+import type {Capability, ModelReport, Resolution} from '@hearsay/core';
 import {namedAliases} from './aliases.ts';
 import type {Aliases} from './aliases.ts';
 import {badRequest, isProblem} from './problem.ts';
@@ -29,13 +29,21 @@ export function findModel(asked: string, models: readonly ModelReport[], created
   );
 }
 
-/** Pure: as `findModel`, as it is reported; undefined when no node can run it. */
-export function modelNamed(asked: string, models: readonly ModelReport[]): ModelReport | undefined {
-  return reportOf(resolve(asked, models), models);
+/**
+ * Pure: as `findModel`, as it is reported; undefined when no node can run it. Of several with this name, one that can
+ * do what is needed.
+ */
+export function modelNamed(
+  asked: string,
+  models: readonly ModelReport[],
+  needs: readonly Capability[] = [],
+): ModelReport | undefined {
+  return reportOf(resolve(asked, models, needs), models);
 }
 
-function resolve(asked: string, models: readonly ModelReport[]): Resolution {
-  return resolveModel(asked, usable(models).map(toNamedModel));
+function resolve(asked: string, models: readonly ModelReport[], needs: readonly Capability[] = []): Resolution {
+  const named = usable(models).map(model => ({...toNamedModel(model), capabilities: model.capabilities}));
+  return resolveModel(asked, named, ({capabilities}) => Number(needs.every(need => capabilities.includes(need))));
 }
 
 function reportOf(resolution: Resolution, models: readonly ModelReport[]): ModelReport | undefined {

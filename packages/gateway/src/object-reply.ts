@@ -4,7 +4,7 @@ import type {ErrorForm} from './error-form.ts';
 import {EventSplitter} from './event-stream.ts';
 import type {ServerEvent} from './event-stream.ts';
 import type {JsonObject} from './json.ts';
-import {sendJson, sendProblem} from './problem.ts';
+import {sendJson, sendProblem, sendText} from './problem.ts';
 import type {Problem} from './problem.ts';
 import {truncated} from './reply.ts';
 import type {Reply} from './reply.ts';
@@ -21,15 +21,17 @@ export interface Assembly<Result = JsonObject> {
   result(): Result | undefined;
 }
 
-/** Gives a client one object that was streamed to us. Nothing is sent before it is whole. */
+type Whole = JsonObject | readonly JsonObject[] | string;
+
+/** Gives a client one object, or one text, that was streamed to us. Nothing is sent before it is whole. */
 export class ObjectReply implements Reply {
   readonly #response: ServerResponse;
   readonly #splitter = new EventSplitter();
-  readonly #assembly: Assembly<JsonObject | readonly JsonObject[]>;
+  readonly #assembly: Assembly<Whole>;
   #restBytes = streamBytesMax;
   #ended = false;
 
-  constructor(response: ServerResponse, assembly: Assembly<JsonObject | readonly JsonObject[]>) {
+  constructor(response: ServerResponse, assembly: Assembly<Whole>) {
     this.#response = response;
     this.#assembly = assembly;
   }
@@ -53,7 +55,8 @@ export class ObjectReply implements Reply {
     const result = this.#assembly.result();
     if (result === undefined) return this.fail(truncated);
     this.#ended = true;
-    sendJson(this.#response, 200, result);
+    if (typeof result === 'string') sendText(this.#response, result);
+    else sendJson(this.#response, 200, result);
   }
 
   fail(problem: Problem): void {

@@ -29,6 +29,12 @@ export interface RequestFrame {
   readonly query?: URLSearchParams;
 }
 
+/** What a reply needs to know besides the answer. */
+export interface Situation extends Patience {
+  /** How many tokens the engine that answers can hold, read and written together; undefined: nobody has told. */
+  readonly contextOfRun: () => number | undefined;
+}
+
 /** What the client asked for, ready to be dispatched. */
 export interface Call {
   readonly kind: 'call';
@@ -36,7 +42,7 @@ export interface Call {
   /** What the engine must answer with; anything else is a failure of it. */
   readonly answerType: 'text/event-stream' | 'application/json' | 'any';
   /** Opens the client's side of the answer; the caller disposes it. */
-  readonly reply: (response: ServerResponse, clock: Clock, patience: Patience) => Reply;
+  readonly reply: (response: ServerResponse, clock: Clock, situation: Situation) => Reply;
   /** Another call, when the engine refused this one for something that can be mended; at most a few times. */
   readonly mend?: (problem: Problem) => Call | undefined;
 }

@@ -3,7 +3,7 @@ import {bodyBytesMax, Fault} from '@hearsay/core';
 import type {ErrorForm} from './error-form.ts';
 import {isObject} from './json.ts';
 import type {JsonObject} from './json.ts';
-import {isProblem, sendProblem} from './problem.ts';
+import {isProblem, sendProblem, sendText} from './problem.ts';
 import type {Problem} from './problem.ts';
 import type {Reply} from './reply.ts';
 import {problemFromEvent} from './upstream-problem.ts';
@@ -13,12 +13,12 @@ export class PlainReply implements Reply {
   readonly #response: ServerResponse;
   readonly #errors: ErrorForm;
   readonly #chunks: Uint8Array[] = [];
-  readonly #rewrite: ((answer: JsonObject) => JsonObject) | undefined;
+  readonly #rewrite: ((answer: JsonObject) => JsonObject | string) | undefined;
   #contentType = 'application/json';
   #restBytes = bodyBytesMax;
   #ended = false;
 
-  constructor(response: ServerResponse, errors: ErrorForm, rewrite?: (answer: JsonObject) => JsonObject) {
+  constructor(response: ServerResponse, errors: ErrorForm, rewrite?: (answer: JsonObject) => JsonObject | string) {
     this.#response = response;
     this.#errors = errors;
     this.#rewrite = rewrite;
@@ -41,6 +41,7 @@ export class PlainReply implements Reply {
     const shown = this.#contentType.startsWith('application/json') ? this.#judge(bytes) : bytes;
     if (isProblem(shown)) return this.fail(shown);
     this.#ended = true;
+    if (typeof shown === 'string') return sendText(this.#response, shown);
     this.#response.writeHead(200, {'content-type': this.#contentType, 'content-length': shown.length});
     this.#response.end(shown);
   }
@@ -56,14 +57,16 @@ export class PlainReply implements Reply {
   }
 
   /** The bytes as they came, unless they are to be rewritten. Some answers are lists, and one may be an error (R21). */
-  #judge(bytes: Buffer): Buffer | Problem {
+  #judge(bytes: Buffer): Buffer | Problem | string {
     const answer = parse(bytes.toString());
     const problem = isObject(answer) ? problemFromEvent(answer) : undefined;
     if (problem) return problem;
     if (!isObject(answer) && !Array.isArray(answer)) {
       throw new Fault('ENGINE_FAILED', 'the answer of the engine is not JSON');
     }
-    return this.#rewrite && isObject(answer) ? Buffer.from(JSON.stringify(this.#rewrite(answer))) : bytes;
+    if (this.#rewrite === undefined || !isObject(answer)) return bytes;
+    const rewritten = this.#rewrite(answer);
+    return typeof rewritten === 'string' ? rewritten : Buffer.from(JSON.stringify(rewritten));
   }
 }
 

@@ -101,6 +101,12 @@ export function sendJson(
   response.end(bytes);
 }
 
+export function sendText(response: ServerResponse, text: string): void {
+  const bytes = Buffer.from(text);
+  response.writeHead(200, {'content-type': 'text/plain; charset=utf-8', 'content-length': bytes.length});
+  response.end(bytes);
+}
+
 /** When every node has failed, the first one's own answer says more than a 502 of ours (R22, R24). */
 function engineAnswer({status, body}: JsonObject): Partial<Problem> {
   return typeof status === 'number' && status >= 400 && typeof body === 'string'

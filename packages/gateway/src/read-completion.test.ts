@@ -67,6 +67,8 @@ test('needs follow from the endpoint, the tools and the parts of the messages', 
   t.deepEqual(readWell({messages, tools: [{}]}).request.needs, ['chat', 'tools']);
   const image = {role: 'user', content: [{type: 'text'}, {type: 'image_url', image_url: {url: 'data:'}}]};
   t.deepEqual(readWell({messages: [...messages, image]}).request.needs, ['chat', 'vision']);
+  const sound = {role: 'user', content: [{type: 'input_audio', input_audio: {data: '', format: 'wav'}}]};
+  t.deepEqual(readWell({messages: [sound]}).request.needs, ['chat', 'audio']);
   t.deepEqual(readWell({prompt: 'x'}, {endpoint: '/v1/completions'}).request.needs, ['completion']);
 });
 

@@ -7,6 +7,7 @@ import {ObjectReply} from './object-reply.ts';
 import type {Call, Operation, RequestFrame} from './operation.ts';
 import {badRequest, isProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
+import {promptNeeds} from './prompt-media.ts';
 import {clientRequest, modelIn, readJson} from './read-request.ts';
 import {StreamReply} from './stream-reply.ts';
 
@@ -66,13 +67,15 @@ function streamed(body: JsonObject): JsonObject {
 
 function needsOf(body: JsonObject, endpoint: Endpoint): readonly Capability[] {
   const needs: Capability[] = [endpoint === '/v1/chat/completions' ? 'chat' : 'completion'];
-  const {tools, messages} = body;
+  const {tools, messages, prompt} = body;
   if (Array.isArray(tools) && tools.length > 0) needs.push('tools');
-  if (Array.isArray(messages) && messages.some(hasImage)) needs.push('vision');
-  return needs;
+  if (hasPart(messages, 'image_url')) needs.push('vision');
+  if (hasPart(messages, 'input_audio')) needs.push('audio');
+  return [...needs, ...promptNeeds(prompt)];
 }
 
-function hasImage(message: unknown): boolean {
-  const content = isObject(message) ? message['content'] : undefined;
-  return Array.isArray(content) && content.some(part => isObject(part) && part['type'] === 'image_url');
+function hasPart(messages: unknown, type: string): boolean {
+  const parts = (message: unknown): unknown => (isObject(message) ? message['content'] : undefined);
+  const isMeant = (part: unknown): boolean => isObject(part) && part['type'] === type;
+  return Array.isArray(messages) && messages.map(parts).some(each => Array.isArray(each) && each.some(isMeant));
 }

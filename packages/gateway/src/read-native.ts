@@ -9,6 +9,7 @@ import type {Call, Operation, RequestFrame} from './operation.ts';
 import {PlainReply} from './plain-reply.ts';
 import {badRequest, isProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
+import {promptNeeds} from './prompt-media.ts';
 import {answersPerPrompt} from './read-completion.ts';
 import {clientRequest, modelIn, readJson} from './read-request.ts';
 
@@ -70,7 +71,8 @@ function readNative(bytes: Uint8Array, frame: RequestFrame, endpoint: keyof type
   const wish = {answers: answersIn(body, endpoint), fields: texts(fields), showsTokens: body['return_tokens'] === true};
   if (wish.answers > answersMax) return badRequest(`these are more than ${answersMax} answers`, {param: 'prompt'});
   const sent = {...body, stream: true};
-  const request = clientRequest({model: modelIn(body), endpoint, needs: ['completion'], body: sent}, frame);
+  const needs = ['completion', ...promptNeeds(body['prompt'])] as const;
+  const request = clientRequest({model: modelIn(body), endpoint, needs, body: sent}, frame);
   if (isProblem(request)) return request;
   return {kind: 'call', request, answerType: 'text/event-stream', reply: replyFor(wish, body['stream'] === true)};
 }

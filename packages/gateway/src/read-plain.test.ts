@@ -2,12 +2,24 @@ import test from 'ava';
 import {openGateway} from '../../../test/support/open-gateway.ts';
 import {scriptedAnswer, scriptedBody, scriptedCluster} from '../../../test/support/scripted-cluster.ts';
 
+const form = (fields: Readonly<Record<string, string>>): string =>
+  [
+    ...Object.entries(fields).flatMap(([name, text]) => [
+      '--x',
+      `content-disposition: form-data; name="${name}"`,
+      '',
+      text,
+    ]),
+    '--x--',
+    '',
+  ].join('\r\n');
+const headers = {'content-type': 'multipart/form-data; boundary=x'};
+
 test('C66: a form for a recording crosses unchanged, with the boundary that it was sent with', async t => {
-  const json = {contentType: 'text/plain; charset=utf-8'};
-  const cluster = scriptedCluster(() => scriptedAnswer(scriptedBody(['hello']), json));
+  const plain = {contentType: 'text/plain; charset=utf-8'};
+  const cluster = scriptedCluster(() => scriptedAnswer(scriptedBody(['hello']), plain));
   await using gateway = await openGateway(cluster, {aliases: {'whisper-1': 'tiny'}});
-  const body = ['--x', 'content-disposition: form-data; name="model"', '', 'whisper-1', '--x--', ''].join('\r\n');
-  const headers = {'content-type': 'multipart/form-data; boundary=x'};
+  const body = form({model: 'whisper-1', response_format: 'srt'});
   const response = await fetch(`${gateway.url}/v1/audio/transcriptions`, {method: 'POST', body, headers});
   t.is(await response.text(), 'hello');
   t.is(response.headers.get('content-type'), 'text/plain; charset=utf-8');
@@ -19,6 +31,52 @@ test('C66: a form for a recording crosses unchanged, with the boundary that it w
     contentType: 'multipart/form-data; boundary=x',
   });
   t.is(Buffer.from(asked?.request.body ?? []).toString(), body);
+});
+
+const done = {type: 'transcript.text.done', text: 'hello'};
+const events = [`data: ${JSON.stringify(done)}\n\n`, 'data: [DONE]\n\n'];
+const [stream, json] = [{contentType: 'text/event-stream'}, {contentType: 'application/json'}];
+
+test('C6: a transcript in one piece is streamed to the gateway, so that a client who leaves frees the slot', async t => {
+  const cluster = scriptedCluster(() => scriptedAnswer(scriptedBody(events), stream));
+  await using gateway = await openGateway(cluster);
+  const body = form({model: 'tiny', stream: 'false'});
+  const response = await fetch(`${gateway.url}/v1/audio/transcriptions`, {method: 'POST', body, headers});
+  t.deepEqual(await response.json(), done);
+  t.is(Buffer.from(cluster.dispatched[0]?.request.body ?? []).toString(), form({stream: 'true', model: 'tiny'}));
+});
+
+test('a transcript as a bare text is made of what llama-server knows, streamed or not', async t => {
+  const body = form({model: 'tiny', response_format: 'text'});
+  for (const answer of [
+    scriptedAnswer(scriptedBody(events), stream),
+    scriptedAnswer(scriptedBody(['{"text":"hello"}']), json),
+  ]) {
+    const cluster = scriptedCluster(() => answer);
+    await using gateway = await openGateway(cluster);
+    const response = await fetch(`${gateway.url}/v1/audio/transcriptions`, {method: 'POST', body, headers});
+    t.is(await response.text(), 'hello');
+    t.is(response.headers.get('content-type'), 'text/plain; charset=utf-8');
+    const sent = Buffer.from(cluster.dispatched[0]?.request.body ?? []).toString();
+    t.is(sent, form({response_format: 'json', stream: 'true', model: 'tiny'}));
+  }
+});
+
+test('a transcript that breaks off is an error, and one in one piece from a server that does not stream is none', async t => {
+  const cut = scriptedCluster(() =>
+    scriptedAnswer(scriptedBody(['data: {"type":"transcript.text.delta"}\n\n']), stream),
+  );
+  await using cutting = await openGateway(cut);
+  const ask = async (url: string, fields: Readonly<Record<string, string>>): Promise<Response> =>
+    fetch(`${url}/v1/audio/transcriptions`, {method: 'POST', body: form({model: 'tiny', ...fields}), headers});
+  t.is((await ask(cutting.url, {})).status, 502);
+  t.regex(await (await ask(cutting.url, {stream: 'true'})).text(), /"code":"stream_truncated"/u);
+
+  const plain = scriptedCluster(() => scriptedAnswer(scriptedBody(['{"text":"hello"}']), json));
+  await using other = await openGateway(plain);
+  for (const fields of [{}, {stream: 'true'}]) {
+    t.deepEqual(await (await ask(other.url, fields)).json(), {text: 'hello'});
+  }
 });
 
 test('a recording that is not sent as a form is refused', async t => {

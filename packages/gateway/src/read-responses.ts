@@ -29,10 +29,11 @@ export const responses: Operation = {
       kind: 'call',
       request,
       answerType: 'text/event-stream',
-      reply: (response, clock, patience) => {
-        const origin = {id: frame.id, atSeconds: Math.floor(clock.wallMs() / 1000)};
+      reply: (response, clock, situation) => {
+        const {contextOfRun} = situation;
+        const origin = {id: frame.id, atSeconds: Math.floor(clock.wallMs() / 1000), contextOfRun};
         return body['stream'] === true
-          ? new EventReply(response, responsesTranslator(body, origin), clock, patience)
+          ? new EventReply(response, responsesTranslator(body, origin), clock, situation)
           : new ObjectReply(response, responsesAssembly(body, origin));
       },
     };
@@ -72,7 +73,9 @@ function needsOf({tools, input}: JsonObject): readonly Capability[] {
   return needs;
 }
 
+/** Images stand in messages, and in what tools gave back. */
 function hasImage(item: unknown): boolean {
-  const content = isObject(item) ? item['content'] : undefined;
-  return Array.isArray(content) && content.some(part => isObject(part) && part['type'] === 'input_image');
+  if (!isObject(item)) return false;
+  const isImage = (part: unknown): boolean => isObject(part) && part['type'] === 'input_image';
+  return [item['content'], item['output']].some(parts => Array.isArray(parts) && parts.some(isImage));
 }

@@ -1,12 +1,23 @@
-import {contentTypeLengthMax} from '@hearsay/core';
+import {contentTypeLengthMax, Fault, mediaTextBytes} from '@hearsay/core';
+import {EitherReply} from './either-reply.ts';
 import {openAiErrors} from './error-form.ts';
-import {formField} from './form-field.ts';
-import type {Operation} from './operation.ts';
+import {formField, withFormField} from './form-field.ts';
+import {parseObject} from './json.ts';
+import type {JsonObject} from './json.ts';
+import {ObjectReply} from './object-reply.ts';
+import type {Assembly} from './object-reply.ts';
+import type {Call, Operation} from './operation.ts';
 import {PlainReply} from './plain-reply.ts';
 import {badRequest, isProblem} from './problem.ts';
 import {longName, requestOf} from './read-request.ts';
+import {StreamReply} from './stream-reply.ts';
+import {problemFromErrorEvent} from './upstream-problem.ts';
 
-/** OpenAI's transcription of a recording. The form goes on byte for byte; only the name of the model is read (C66). */
+/**
+ * OpenAI's transcription of a recording. The form goes on byte for byte (C66), but that a whole answer is streamed to
+ * us, so that a cancel frees the slot. A bare text is made here, because llama-server knows only JSON; what else it
+ * does not know passes as it is, for servers that do.
+ */
 export const transcription: Operation = {
   errors: openAiErrors,
   read(body, frame) {
@@ -14,14 +25,66 @@ export const transcription: Operation = {
     if (!/^multipart\/form-data\s*;/iu.test(contentType) || contentType.length > contentTypeLengthMax) {
       return badRequest('the body is not multipart/form-data with a boundary', {param: 'file'});
     }
-    const model = formField(body, contentType, 'model') ?? '';
+    const field = (name: string): string => formField(body, contentType, name) ?? '';
+    const model = field('model');
     const tooLong = longName(model);
     if (tooLong) return tooLong;
+    const form = field('response_format');
+    const wish: Wish = {
+      stream: field('stream') === 'true', // as llama-server reads it
+      form: form === 'text' ? 'text' : form === '' || form === 'json' ? 'json' : 'other',
+    };
+    const sent = formFor(wish, body, contentType);
+    const mediaBytes = Math.max(0, sent.length - mediaTextBytes);
+    const hints = {maxTokens: undefined, session: undefined, conversation: [], mediaBytes};
     const request = requestOf(
-      {model, endpoint: '/v1/audio/transcriptions', needs: ['audio'], body, contentType},
+      {model, endpoint: '/v1/audio/transcriptions', needs: ['audio'], body: sent, contentType, hints},
       frame,
     );
-    if (isProblem(request)) return request;
-    return {kind: 'call', request, answerType: 'any', reply: response => new PlainReply(response, openAiErrors)};
+    return isProblem(request) ? request : {kind: 'call', request, answerType: 'any', reply: replyFor(wish)};
   },
 };
+
+interface Wish {
+  readonly stream: boolean;
+  readonly form: 'json' | 'text' | 'other';
+}
+
+function formFor({stream, form}: Wish, body: Uint8Array, contentType: string): Uint8Array {
+  if (stream || form === 'other') return body;
+  const streamed = withFormField(body, contentType, 'stream', 'true');
+  return form === 'text' ? withFormField(streamed, contentType, 'response_format', 'json') : streamed;
+}
+
+function replyFor({stream, form}: Wish): Call['reply'] {
+  const isText = form === 'text';
+  return (response, clock, patience) =>
+    new EitherReply(
+      response,
+      stream
+        ? new StreamReply(response, clock, patience)
+        : new ObjectReply(response, transcriptionAssembly(isText ? bareText : told => told)),
+      () => new PlainReply(response, openAiErrors, isText ? bareText : undefined),
+    );
+}
+
+function bareText({text}: JsonObject): string {
+  return typeof text === 'string' ? text : '';
+}
+
+/** The last event says it all, as the answer would that is not streamed. */
+function transcriptionAssembly(shown: (told: JsonObject) => JsonObject | string): Assembly<JsonObject | string> {
+  let result: JsonObject | undefined;
+  return {
+    errors: openAiErrors,
+    take(event) {
+      const problem = problemFromErrorEvent(event);
+      if (problem || event.data === '[DONE]') return problem;
+      const told = parseObject(event.data);
+      if (told === undefined) throw new Fault('ENGINE_FAILED', 'the answer has an event that is not JSON');
+      if (told['type'] === 'transcript.text.done') result = told;
+      return undefined;
+    },
+    result: () => result && shown(result),
+  };
+}

@@ -1,7 +1,8 @@
 import test from 'ava';
 import {responsesAssembly, responsesTranslator} from './responses-stream.ts';
 
-const origin = {id: 'r1', atSeconds: 1};
+/** Of an engine that holds a hundred tokens. */
+const origin = {id: 'r1', atSeconds: 1, contextOfRun: () => 100};
 
 /** The last event of a response that wrote so many tokens. */
 function completed(tokens: number) {
@@ -26,10 +27,20 @@ test('a response that max_output_tokens cut is incomplete and says why', t => {
 });
 
 test('a response that ended by itself is completed', t => {
-  for (const asked of [{max_output_tokens: 4}, {max_output_tokens: null}, {}]) {
+  for (const asked of [{max_output_tokens: 4}, {max_output_tokens: null}, {max_output_tokens: -1}, {}]) {
     const whole = {status: 'completed', incomplete_details: null, output: [{status: 'completed'}]};
     t.like(assembled(asked, 3), whole);
   }
+});
+
+test('a response that filled the context is incomplete for the same reason, as OpenAI says it', t => {
+  const cut = {status: 'incomplete', incomplete_details: {reason: 'max_output_tokens'}};
+  t.like(assembled({}, 95), cut);
+  t.like(assembled({max_output_tokens: 1000}, 95), cut);
+  t.like(assembled({}, 94), {status: 'completed', incomplete_details: null});
+  const elsewhere = responsesAssembly({}, {...origin, contextOfRun: () => undefined});
+  elsewhere.take(completed(95));
+  t.like(elsewhere.result(), {status: 'completed'}, 'of an engine that nobody knows nothing is said');
 });
 
 test('a stream that max_output_tokens cut ends with response.incomplete, and is whole', t => {

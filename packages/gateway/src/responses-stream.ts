@@ -6,11 +6,12 @@ import type {ServerEvent} from './event-stream.ts';
 import {isObject, parseObject} from './json.ts';
 import type {JsonObject} from './json.ts';
 import type {Assembly} from './object-reply.ts';
+import type {Situation} from './operation.ts';
 import {eventStreamType} from './stream-output.ts';
 import {problemFromErrorEvent} from './upstream-problem.ts';
 
-/** What a response says of itself before the engine has said anything. */
-interface Origin {
+/** What is known of a response before the engine has said anything. */
+interface Origin extends Pick<Situation, 'contextOfRun'> {
   readonly id: string;
   readonly atSeconds: number;
 }
@@ -115,10 +116,12 @@ const inPart = /^response\.(?:content_part|output_text|reasoning_text)\./u;
 /** What a response says of itself: what was asked, what the engine told last, and what clients take for granted. */
 class ResponseFields {
   readonly #asked: JsonObject;
+  readonly #contextOfRun: Situation['contextOfRun'];
   #known: JsonObject;
 
-  constructor(asked: JsonObject, {id, atSeconds}: Origin) {
+  constructor(asked: JsonObject, {id, atSeconds, contextOfRun}: Origin) {
     this.#asked = asked;
+    this.#contextOfRun = contextOfRun;
     this.#known = {id: `resp_${id}`, object: 'response', created_at: atSeconds, status: 'in_progress'};
   }
 
@@ -129,11 +132,14 @@ class ResponseFields {
     return this.#describe({...this.#known, ...cut, usage: usageOf(usage)});
   }
 
-  /** llama-server calls every end completed; whoever used up what was asked for was cut there. */
+  /**
+   * llama-server calls every end completed, and tells of none why it came. Its counts do: whoever used up what was
+   * asked for, or all that the engine can hold, was cut there. One that would have ended there by itself looks the
+   * same.
+   */
   #isCut(usage: unknown): boolean {
-    const {max_output_tokens: most} = this.#asked;
-    const written = isObject(usage) ? usage['output_tokens'] : undefined;
-    return typeof most === 'number' && typeof written === 'number' && written >= most;
+    const {output_tokens: written, total_tokens: held} = isObject(usage) ? usage : {};
+    return isAtLeast(written, this.#asked['max_output_tokens']) || isAtLeast(held, this.#contextOfRun());
   }
 
   failed(error: JsonObject): JsonObject {
@@ -147,7 +153,12 @@ class ResponseFields {
   }
 }
 
-/** The last item is the one that was cut. */
+/** A limit below nothing is none. */
+function isAtLeast(count: unknown, limit: unknown): boolean {
+  return typeof count === 'number' && typeof limit === 'number' && limit >= 0 && count >= limit;
+}
+
+/** The last item is the one that was cut. OpenAI gives this reason for a full context too. */
 function incomplete(output: unknown): JsonObject {
   const items: readonly unknown[] = Array.isArray(output) ? output : [];
   const last = items.at(-1);

@@ -1,6 +1,6 @@
 import type {IncomingMessage, ServerResponse} from 'node:http';
 import {Fault, methodOf, newRequestId, untilAborted} from '@hearsay/core';
-import type {Answer, ClientRequest, RequestId} from '@hearsay/core';
+import type {Answer, ClientRequest, RequestId, RunFacts} from '@hearsay/core';
 import {attend, noteFailure} from './attend.ts';
 import type {RunService} from './attend.ts';
 import {chooseModel} from './choose-model.ts';
@@ -68,10 +68,14 @@ async function answer(call: Call, response: ServerResponse, service: RunService,
   const {cluster} = service;
   const waitsFor = (): string | undefined =>
     waitingNote(cluster.waiting(call.request.id)) ?? loadingNote(call.request.model, cluster.engines());
-  using reply = call.reply(response, service.clock, {...service, waitsFor});
+  let run: RunFacts | undefined;
+  const contextOfRun = (): number | undefined =>
+    run && cluster.engines().find(({nodeId, digest}) => nodeId === run?.node && digest === run.digest)?.context;
+  using reply = call.reply(response, service.clock, {...service, waitsFor, contextOfRun});
   try {
     const given = await begin(call, response, service, signal);
     if (isProblem(given)) return reply.fail(given);
+    run = given.run;
     reply.begin?.(given.contentType);
     await consume(given.body, chunk => reply.write(chunk), signal);
     reply.end();

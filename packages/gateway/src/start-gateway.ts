@@ -59,6 +59,8 @@ export interface GatewayConfig {
   readonly presetsFile?: string;
   /** Keeps the files that Ollama clients bring, as hearsay's own store of models; without it they cannot bring any. */
   readonly blobsFolder?: string;
+  /** How many files and connections this process may have open at once; undefined: as many as it likes. */
+  readonly openFilesMax?: number | undefined;
   /** A further port to serve, when it is free: clients look for Ollama at a certain one. */
   readonly alsoPort?: number | undefined;
 }
@@ -93,6 +95,18 @@ const closeMsMin = 50;
 /** A client that sends its head more slowly than this is broken, or holds connections on purpose. */
 const headMsMax = 60_000;
 
+/** Far more than the machines of one owner need, and few enough that their buffers fit into memory. */
+const connectionsMaxUsual = 4096;
+
+/** Fewer would be no gateway. */
+const connectionsMin = 16;
+
+/** What the mesh may have open at its largest, with engines, logs, models and the journal. */
+const filesOfOthers = 600;
+
+/** Who floods the gateway must not flood the log. */
+const dropGapMs = 60_000;
+
 /** Opens the HTTP side of the node. Throws BAD_CONFIG when it may not or cannot listen there. */
 export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Promise<Gateway> {
   const isLocal = isLoopback(config.host);
@@ -104,8 +118,10 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
   const running = new Set<AbortController>();
   const bodyBytesMax = Math.min(config.bodyBytesMax ?? bodyBytesMaxAnywhere, bodyBytesMaxAnywhere);
   const bodies = new HeldBodies(config.heldBytesMax ?? heldBytesMax);
+  const connectionsMax = connectionsFor(config.openFilesMax);
   const app = createApp({
     random: deps.random,
+    connectionsMax,
     authorise: identifyBy({keys, ring, requireKey, insecure}),
     headMsMax: config.headMsMax ?? headMsMax,
     bodyBytesMax,
@@ -131,6 +147,7 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
     presets: await openPresets(config.presetsFile),
     blobs: openBlobs(config.blobsFolder, deps.random),
   });
+  tellOfDrops(app.server, connectionsMax, deps);
   await app.ready();
   const port = await listen(app.server, config);
   const also = await listenAlso(app.server, config, deps.log);
@@ -143,6 +160,22 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
       await app.close();
     },
   };
+}
+
+/** Pure: as many as leave the mesh, the engines and the files what they need; a running request has two. */
+function connectionsFor(openFilesMax: number = Infinity): number {
+  return Math.max(connectionsMin, Math.min(connectionsMaxUsual, Math.floor((openFilesMax - filesOfOthers) / 2)));
+}
+
+/** Whoever is turned away sees only a closed connection; the owner learns why. */
+function tellOfDrops(server: Server, connectionsMax: number, {clock, log}: Environment): void {
+  let toldAtMs = -Infinity;
+  server.on('drop', () => {
+    if (clock.monotonicMs() - toldAtMs < dropGapMs) return;
+    toldAtMs = clock.monotonicMs();
+    const message = `more than ${connectionsMax} connections to the gateway: further ones are closed at once`;
+    log('warn', `${message}; if these are your own, raise the limit of open files (ulimit -n)`);
+  });
 }
 
 async function listen(server: Server, {host, port, anyPort}: GatewayConfig): Promise<number> {

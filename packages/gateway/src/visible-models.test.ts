@@ -40,9 +40,9 @@ interface Asking {
 }
 
 /** A gateway with two models, and a key for one of them. */
-async function open(t: ExecutionContext, rights: object) {
+async function open(t: ExecutionContext, rights: object, models = [modelReport(), secretModel]) {
   const script = () => scriptedAnswer(scriptedBody(['{"input_tokens":7}']), {contentType: 'application/json'});
-  const cluster = {...scriptedCluster(script, [modelReport(), secretModel]), engines: () => engines};
+  const cluster = {...scriptedCluster(script, models), engines: () => engines};
   const store = {read: async () => undefined, write: async () => {}};
   const keyRing = await startKeyRing(store, realEnvironment());
   const {secret} = await keyRing.create({name: 'notes', ...rights});
@@ -80,6 +80,30 @@ test('S69: a key is told of the engines that it may use', async t => {
   t.regex(await (await ask('/api/ps')).text(), /"tiny:latest".*"other"/u);
   const elsewhere = await open(t, {nodes: ['spark']});
   for (const path of ['/metrics', '/api/ps']) t.notRegex(await (await elsewhere.ask(path)).text(), /other/u, path);
+});
+
+test('S69: of a model a key is told the nodes that are for it, and whether one of these has it loaded', async t => {
+  const nodes = [
+    {id: node('A'), name: 'here', local: true},
+    {id: node('B'), name: 'other', local: false},
+  ];
+  const model = modelReport({nodes, status: 'loaded'});
+  const seen = async (allowed: readonly string[] | undefined): Promise<readonly string[]> => {
+    const {ask} = await open(t, allowed === undefined ? {} : {nodes: allowed}, [model]);
+    const {data}: {data: {nodes: string[]; status: {value: string}}[]} = await (await ask('/v1/models')).json();
+    for (const [path, init] of [
+      ['/v1/models/tiny', {}],
+      ['/api/tags', {}],
+      ['/api/show', post({model: 'tiny'})],
+    ] as const) {
+      const text = await (await ask(path, init)).text();
+      t.is(text.includes('"other"'), allowed?.includes('other') !== false, path);
+    }
+    return data.flatMap(({nodes: names, status}) => [...names, status.value]);
+  };
+  t.deepEqual(await seen(undefined), ['here', 'other', 'loaded']);
+  t.deepEqual(await seen(['here']), ['here', 'unloaded']);
+  t.deepEqual(await seen(['other']), ['other', 'loaded']);
 });
 
 test('S69: tokens are counted for a key with the models and on the nodes that it may use', async t => {

@@ -149,7 +149,11 @@ export class LanDiscovery implements Disposable {
       if ('syscall' in error) this.#report(one.address, error); // the others are about packets that nobody can read
     });
     dns.on('query', (query, from) => {
-      if (this.#asksHere(query, from.address, one)) this.#answer(one.address, watched);
+      try {
+        if (this.#asksHere(query, from.address, one)) this.#answer(one.address, watched);
+      } catch (error) {
+        this.#report(one.address, error); // the system does not tell its addresses while too much is open
+      }
     });
     dns.on('response', response => this.#hear(response));
     this.#ask(one.address, dns);
@@ -204,7 +208,7 @@ export class LanDiscovery implements Disposable {
   }
 
   /** Tells once why a network cannot be searched; without this line an empty mesh would have no explanation (R54). */
-  #report(address: string, error: Error | null | undefined): void {
+  #report(address: string, error: unknown): void {
     if (!(error instanceof Error) || this.#closed) return; // a closed socket reports nothing at all, not even null
     const code = 'code' in error ? String(error.code) : error.message;
     const key = `${address} ${code}`;

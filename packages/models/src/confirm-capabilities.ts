@@ -1,18 +1,6 @@
+import {capabilities} from '@hearsay/core';
 import type {Capability, LoadedFacts} from '@hearsay/core';
 import {letsThink} from './describe-gguf.ts';
-
-/** In which order they are told. */
-const order: readonly Capability[] = [
-  'chat',
-  'completion',
-  'embeddings',
-  'rerank',
-  'tools',
-  'thinking',
-  'insert',
-  'vision',
-  'audio',
-];
 
 /**
  * Pure: what a model can do, after an engine has loaded it: what the engine says goes before what the header lets
@@ -34,5 +22,5 @@ export function confirmCapabilities(expected: readonly Capability[], told: Loade
     correct('tools', isThere ? callsTools : false);
     correct('thinking', letsThink(chatTemplate));
   }
-  return order.filter(capability => can.has(capability));
+  return capabilities.filter(capability => can.has(capability));
 }

@@ -7,8 +7,9 @@ import {bertContent} from '../../../scripts/tiny-models/bert-model.ts';
 import {counterContent} from '../../../scripts/tiny-models/counter-model.ts';
 import type {GgufContent} from '../../../scripts/tiny-models/gguf-writer.ts';
 import {encodeGguf, encodeGgufShards} from '../../../scripts/tiny-models/gguf-writer.ts';
+import {projectorContent} from '../../../scripts/tiny-models/projector.ts';
 import {thinkContent, toolContent} from '../../../scripts/tiny-models/scripted-model.ts';
-import {describeGguf} from './describe-gguf.ts';
+import {describeGguf, withProjector} from './describe-gguf.ts';
 import type {GgufDescription} from './describe-gguf.ts';
 import {readGguf} from './read-gguf.ts';
 import type {GgufHeader} from './read-gguf.ts';
@@ -113,4 +114,19 @@ test('a name cannot move the cursor or fill the screen', t => {
   const {name} = describeGguf([header({'general.name': `\u001B[2J${'x'.repeat(1000)}`})]);
   t.is(name?.length, 200);
   t.false(/\p{C}/u.test(name ?? ''));
+});
+
+test('a projector adds the sense that it is for, its weights, and whether an image must be read in one step', async t => {
+  const counter = await describe(counterContent({name: 'Tiny Count'}));
+  const together = async (sense: 'sight' | 'hearing'): Promise<GgufDescription> =>
+    withProjector(counter, await headerOf(encodeGguf(projectorContent('x', sense))));
+  const [seeing, hearing] = [await together('sight'), await together('hearing')];
+  t.deepEqual(seeing.capabilities, [...counter.capabilities, 'vision']);
+  t.deepEqual(hearing.capabilities, [...counter.capabilities, 'audio']);
+  t.true(hearing.shape.projectorBytes > 100_000);
+  t.true(seeing.shape.wholeImages);
+  t.false(hearing.shape.wholeImages);
+  const older = {'general.architecture': 'clip', 'clip.has_vision_encoder': true};
+  t.true(withProjector(counter, header({...older, 'clip.projector_type': 'gemma4v'})).shape.wholeImages);
+  t.false(withProjector(counter, header({...older, 'clip.projector_type': 'qwen2vl_merger'})).shape.wholeImages);
 });

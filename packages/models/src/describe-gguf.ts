@@ -29,6 +29,12 @@ export interface GgufDescription {
 /** Architectures that only read: they have no next token to predict. */
 const readerArchitectures = /bert|^t5encoder$|^gemma-embedding$/u;
 
+/**
+ * Kinds of projectors whose images may be larger than what llama-server reads in one step by itself, and of which every
+ * part sees every other: it ends with a failed assertion when one does not fit (ggml-org/llama.cpp#23409).
+ */
+const wholeImageProjectors: ReadonlySet<string> = new Set(['gemma4v', 'gemma4uv']);
+
 /** What `…pooling_type` says when the model judges how well texts fit together. */
 const poolingRank = 4;
 
@@ -64,9 +70,17 @@ export function withProjector(model: GgufDescription, projector: GgufHeader): Gg
   if (hearing === true) senses.push('audio');
   return {
     ...model,
-    shape: {...model.shape, projectorBytes: model.shape.projectorBytes + projector.tensors.weightsBytes},
+    shape: {
+      ...model.shape,
+      projectorBytes: model.shape.projectorBytes + projector.tensors.weightsBytes,
+      wholeImages: wholeImageProjectors.has(projectorType(projector)),
+    },
     capabilities: chats ? [...model.capabilities, ...senses] : model.capabilities,
   };
+}
+
+function projectorType(projector: GgufHeader): string {
+  return textAt(projector, 'clip.vision.projector_type') ?? textAt(projector, 'clip.projector_type') ?? '';
 }
 
 /** Old projectors do not say that they are one, but their architecture does. */

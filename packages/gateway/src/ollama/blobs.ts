@@ -1,10 +1,10 @@
 import {createHash} from 'node:crypto';
 import {createWriteStream} from 'node:fs';
-import {access, mkdir, readdir, rename, rm, symlink} from 'node:fs/promises';
+import {access, mkdir, readdir, rename, rm, rmdir, statfs, symlink} from 'node:fs/promises';
 import type {IncomingMessage} from 'node:http';
 import {basename, join} from 'node:path';
 import {pipeline} from 'node:stream/promises';
-import {describeError, Fault} from '@hearsay/core';
+import {describeError, Fault, formatBytes} from '@hearsay/core';
 import type {Random} from '@hearsay/core';
 import {badRequest} from '../problem.ts';
 import type {Problem} from '../problem.ts';
@@ -12,10 +12,15 @@ import type {Problem} from '../problem.ts';
 /** Files that Ollama clients bring, kept in hearsay's own store of models, by their digests. */
 export interface Blobs {
   has(digest: string): Promise<boolean>;
-  /** Takes the body of an upload, whose bytes must have the digest; undefined when it is kept. */
-  receive(digest: string, upload: IncomingMessage): Promise<Problem | undefined>;
-  /** Makes the blob a model: the store finds what has the name of a model file. */
-  offer(digest: string, fileName: string): Promise<void>;
+  /**
+   * Takes the body of an upload, whose bytes must have the digest; undefined when it is kept. `begin` is called when
+   * nothing stands against it.
+   */
+  receive(digest: string, upload: IncomingMessage, begin: () => void): Promise<Problem | undefined>;
+  /** Makes the blob a model: the store finds what has the name of a model file, which is the answer. */
+  offer(digest: string, fileName: string): Promise<string>;
+  /** Takes that back; the blob stays. */
+  withdraw(digest: string, fileName: string): Promise<void>;
 }
 
 const digestForm = /^sha256:[0-9a-f]{64}$/u;
@@ -34,6 +39,7 @@ const partEnding = '.part';
 /** `folder` is the root of the store; without one nothing can be kept. */
 export function openBlobs(folder: string | undefined, random: Random): Blobs {
   const pathOf = (digest: string): string => join(folder ?? '', 'blobs', digest.replace(':', '-'));
+  const placeOf = (digest: string): string => join(folder ?? '', digest.slice('sha256:'.length, 'sha256:'.length + 12));
   const arriving = new Set<string>();
   return {
     async has(digest) {
@@ -45,7 +51,7 @@ export function openBlobs(folder: string | undefined, random: Random): Blobs {
         return false; // nobody has brought it yet
       }
     },
-    async receive(digest, upload) {
+    async receive(digest, upload, begin) {
       if (!digestForm.test(digest)) return badRequest('invalid digest: it must be sha256: and 64 hexadecimal digits');
       if (folder === undefined) throw new Fault('BAD_REQUEST', 'this node has no data folder to keep files in');
       const path = pathOf(digest);
@@ -55,15 +61,18 @@ export function openBlobs(folder: string | undefined, random: Random): Blobs {
       try {
         await mkdir(join(folder, 'blobs'), {recursive: true});
         await removeRests(join(folder, 'blobs'), arriving);
+        const lacking = await lacksRoom(folder, upload);
+        if (lacking) return lacking;
+        begin();
         const got = await save(upload, part);
         if (got !== digest) return badRequest(`digest mismatch, expected "${digest}", got "${got}"`);
         await rename(part, path);
         return undefined;
       } catch (cause) {
         if (upload.destroyed && !upload.complete) throw new Fault('CANCELLED', 'the upload broke off', {cause});
-        const message = `the file cannot be kept: ${describeError(cause)}`;
-        const headers = {connection: 'close', 'x-should-retry': 'false'};
-        return {kind: 'problem', status: 507, type: 'server_error', code: 'no_room', message, headers};
+        if (isFull(cause)) return noRoom('it is full');
+        const why = describeError(cause).replace(/, \w+ '.*$/su, ''); // without the path
+        return {...noRoom(''), status: 500, code: 'cannot_keep', message: `the file cannot be kept: ${why}`};
       } finally {
         upload.setTimeout(0);
         await rm(part, {force: true});
@@ -71,13 +80,37 @@ export function openBlobs(folder: string | undefined, random: Random): Blobs {
       }
     },
     async offer(digest, fileName) {
-      const place = join(folder ?? '', digest.slice('sha256:'.length, 'sha256:'.length + 12));
-      const link = join(place, modelFileName(fileName));
+      const [place, name] = [placeOf(digest), modelFileName(fileName)];
       await mkdir(place, {recursive: true});
-      await rm(link, {force: true});
-      await symlink(join('..', 'blobs', digest.replace(':', '-')), link);
+      await rm(join(place, name), {force: true});
+      await symlink(join('..', 'blobs', digest.replace(':', '-')), join(place, name));
+      return name;
+    },
+    async withdraw(digest, fileName) {
+      const place = placeOf(digest);
+      await rm(join(place, modelFileName(fileName)), {force: true});
+      await rmdir(place).catch(() => undefined); // offered under another name too
     },
   };
+}
+
+/** A file that cannot fit is not taken at all: until it is known by failing, everything else on the disk suffers. */
+async function lacksRoom(folder: string, {headers}: IncomingMessage): Promise<Problem | undefined> {
+  const {bavail, bsize} = await statfs(folder);
+  const [freeBytes, neededBytes] = [bavail * bsize, Number(headers['content-length'] ?? 0)];
+  if (neededBytes <= freeBytes) return undefined;
+  return noRoom(`the file takes ${formatBytes(neededBytes)}, and ${formatBytes(freeBytes)} are free`);
+}
+
+function isFull(cause: unknown): boolean {
+  return cause instanceof Error && 'code' in cause && (cause.code === 'ENOSPC' || cause.code === 'EDQUOT');
+}
+
+/** Closes the connection: the rest of the file may still come. */
+function noRoom(why: string): Problem {
+  const message = `there is no room on the disk of this node: ${why}; make room there, or bring the file to another node`;
+  const headers = {connection: 'close', 'x-should-retry': 'false'};
+  return {kind: 'problem', status: 507, type: 'server_error', code: 'no_room', message, headers};
 }
 
 /** What uploads have left that were under way when a daemon was killed: nobody goes on with them. */

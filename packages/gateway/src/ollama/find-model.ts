@@ -8,11 +8,11 @@ import type {Presets} from './presets.ts';
 
 /** Models of the whole mesh by their names; presets of this node and aliases of its owner come first. */
 export function modelFinder(cluster: Cluster, presets: Presets, aliases: Aliases): FindModel {
-  return asked => {
+  return (asked, needs) => {
     const models = cluster.models();
     const preset = presets.find(asked);
     const target = modelBehind(asked, {cluster, presets, aliases});
-    const report = modelNamed(target, models);
+    const report = modelNamed(target, models, needs);
     return report ? known(asked, target, report, preset ?? storedPreset(target, target, report)) : undefined;
   };
 }

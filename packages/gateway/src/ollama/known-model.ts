@@ -33,7 +33,8 @@ export interface KnownModel {
   readonly preset: Preset | undefined;
 }
 
-export type FindModel = (asked: string) => KnownModel | undefined;
+/** Of several models with one name, one that can do what is needed. */
+export type FindModel = (asked: string, needs?: readonly Capability[]) => KnownModel | undefined;
 
 /**
  * Pure: what the store of a model adds to it under this name. Parameters that mean nothing here are left out: nobody

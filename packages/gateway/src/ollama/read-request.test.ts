@@ -116,6 +116,13 @@ for (const [what, body, form, message] of [
     /^raw mode does not support template, /u,
   ],
   ['raw with a context', {prompt: 'x', raw: true, context: [1]}, 'generate', /^raw mode does not support template, /u],
+  [
+    'an image in raw mode',
+    {prompt: 'x', raw: true, images: ['/9j/4AAQ']},
+    'generate',
+    /images are only possible without raw/u,
+  ],
+  ['an image in a gap', {prompt: 'x', suffix: 'y', images: ['/9j/4AAQ']}, 'generate', /without raw and suffix/u],
   ['a template', {prompt: 'x', template: '{{ .Prompt }}'}, 'generate', /template/u],
 ] as const) {
   test(`${what} is refused`, t => {
@@ -135,6 +142,18 @@ for (const [what, body, form, message] of [
     t.like(readRequest({model: 'tiny', ...body}, form, findSimple), {kind: 'problem', status: 400, message});
   });
 }
+
+test('what the first model of a name lacks, another one of that name may have', t => {
+  const seeing = modelReport({capabilities: ['chat', 'completion', 'vision']});
+  const two: FindModel = (asked, needs = []) => ({
+    kind: 'known',
+    asked,
+    target: asked,
+    report: needs.includes('vision') ? seeing : modelReport(),
+    preset: undefined,
+  });
+  t.is(read({prompt: 'x', images: ['/9j/4AAQ']}, 'generate', two).model.report, seeing);
+});
 
 test('a preset is said first and set first, and the request has the last word', t => {
   const preset: Preset = {

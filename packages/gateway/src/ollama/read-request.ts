@@ -44,12 +44,12 @@ export function readRequest(body: JsonObject, form: Form, find: FindModel): Olla
   const keepAliveMs = keepAlive.kind === 'given' ? keepAlive.ms : undefined;
   const kind = wish.isEmpty ? (keepAliveMs === 0 ? 'unload' : 'load') : 'run';
   const needs = [...wish.needs, ...settings.needs];
-  const problem = kind === 'run' ? cannot(model, needs) : undefined;
-  if (problem) return problem;
+  const able = kind === 'run' ? ableOne(model, needs, find) : model;
+  if (isProblem(able)) return able;
   return {
     kind,
     form,
-    model,
+    model: able,
     stream: body['stream'] !== false,
     keepAliveMs,
     endpoint: wish.endpoint,
@@ -58,6 +58,14 @@ export function readRequest(body: JsonObject, form: Form, find: FindModel): Olla
     mayShorten: form === 'chat' && body['truncate'] !== false,
     contextTokens: settings.contextTokens,
   };
+}
+
+/** One name may be several models: what the first one lacks, another may have. */
+function ableOne(model: KnownModel, needs: readonly Capability[], find: FindModel): KnownModel | Problem {
+  const problem = cannot(model, needs);
+  if (problem === undefined) return model;
+  const other = find(model.asked, needs);
+  return other === undefined || cannot(other, needs) ? problem : other;
 }
 
 interface Wish {
@@ -99,6 +107,11 @@ function readGenerate(body: JsonObject, model: KnownModel): Wish | Problem {
   const media: readonly unknown[] = Array.isArray(images) ? images : [];
   if (media.some(medium => translateMedium(medium) === undefined)) {
     return badRequest('an image is not base64', {param: 'images'});
+  }
+  const isBare = raw === true || !model.report.capabilities.includes('chat') || (suffix ?? '') !== '';
+  if (media.length > 0 && isBare) {
+    const message = 'images are only possible without raw and suffix, and with a model that has a chat template';
+    return badRequest(message, {param: 'images'});
   }
   const isEmpty = prompt === '' && media.length === 0;
   const wish = {kind: 'wish', isEmpty} as const;

@@ -1,5 +1,4 @@
 import type {IncomingMessage, ServerResponse} from 'node:http';
-import {mayUse} from '@hearsay/core';
 import {ollamaErrors} from '../error-form.ts';
 import {callerIn} from '../identify.ts';
 import type {JsonObject} from '../json.ts';
@@ -9,14 +8,15 @@ import {readBody} from '../read-body.ts';
 import {headerOf} from '../request-headers.ts';
 import type {Route, RouteService} from '../routes.ts';
 import {serveRun} from '../serve-run.ts';
-import {visibleEngines, visibleModels} from '../visible-models.ts';
+import {visibleEngines, visibleModel, visibleModels} from '../visible-models.ts';
 import {ollamaEmbed} from './embed.ts';
 import {modelFinder} from './find-model.ts';
 import {modelOf} from './known-model.ts';
 import type {FindModel, KnownModel} from './known-model.ts';
 import {listRunning, listTags, ollamaVersion, showModel} from './lists.ts';
-import {modelFile, pullProgress, readCopy, readCreation, readDeletion} from './manage.ts';
+import {pullProgress, readCopy, readCreation, readDeletion} from './manage.ts';
 import type {Progress} from './manage.ts';
+import {offerBlob} from './offer-blob.ts';
 import {ollamaRun, readJsonBody} from './run-operations.ts';
 import type {OllamaService} from './run-operations.ts';
 
@@ -47,7 +47,9 @@ function lists(service: RouteService, {find}: OllamaService): readonly Route[] {
     name => {
       const model = find(name);
       const caller = callerIn(request);
-      return model === undefined || caller === undefined || mayUse(caller, model.report) ? model : undefined;
+      if (model === undefined || caller === undefined) return model;
+      const report = visibleModel(model.report, cluster, caller);
+      return report && {...model, report};
     };
   return [
     {
@@ -109,8 +111,11 @@ function management(service: RouteService, {find}: OllamaService): readonly Rout
       handle: async ({raw}, reply) => {
         const body = await bodyOf(raw, service);
         if (isProblem(body)) return body;
-        await offerBlob(body.body, find, service);
-        const creation = readCreation(body.body, find, clock.wallMs());
+        const read = (): ReturnType<typeof readCreation> => readCreation(body.body, find, clock.wallMs());
+        const first = read();
+        const isUnknown = isProblem(first) && first.code === 'model_not_found';
+        const refused = isUnknown ? await offerBlob(body.body, find, service) : undefined;
+        const creation = refused ?? (isUnknown ? read() : first);
         if (isProblem(creation)) return creation;
         await presets.put(creation.preset);
         return sendProgress(reply.raw, body.body, {kind: 'progress', lines: creation.lines});
@@ -156,8 +161,10 @@ function management(service: RouteService, {find}: OllamaService): readonly Rout
       handle: async ({raw}, reply) => {
         const digest = blobIn(raw);
         if (find(digest) || (await service.blobs.has(digest))) return sendNothing(reply.raw);
-        if (waitsToGoOn(raw, service)) reply.raw.writeContinue();
-        return (await service.blobs.receive(digest, raw)) ?? sendNothing(reply.raw, 201);
+        const begin = (): void => {
+          if (waitsToGoOn(raw, service)) reply.raw.writeContinue();
+        };
+        return (await service.blobs.receive(digest, raw, begin)) ?? sendNothing(reply.raw, 201);
       },
     },
     {
@@ -177,19 +184,6 @@ function blobIn({url = ''}: IncomingMessage): string {
 /** The door lets those go on by itself that no limit of bodies stops; files of models are larger. */
 function waitsToGoOn({headers}: IncomingMessage, {bodyBytesMax}: RouteService): boolean {
   return headers.expect?.toLowerCase() === '100-continue' && Number(headers['content-length'] ?? 0) > bodyBytesMax;
-}
-
-/** A store looks again within seconds after something was added. */
-const foundWithinMs = 20_000;
-const lookEveryMs = 100;
-
-/** A file that was uploaded becomes a model when it is first named; waits until that is known. */
-async function offerBlob(body: JsonObject, find: OllamaService['find'], {blobs, clock}: RouteService): Promise<void> {
-  const file = modelFile(body);
-  if (file === undefined || find(file.digest) || !(await blobs.has(file.digest))) return;
-  await blobs.offer(file.digest, file.name);
-  const untilMs = clock.monotonicMs() + foundWithinMs;
-  while (!find(file.digest) && clock.monotonicMs() < untilMs) await clock.sleep(lookEveryMs);
 }
 
 async function bodyOf(request: IncomingMessage, service: RouteService): Promise<ReturnType<typeof readJsonBody>> {

@@ -1,0 +1,34 @@
+import {isDeepStrictEqual} from 'node:util';
+import {answerOf} from './llama-answer.ts';
+import type {LlamaRequest} from './llama-answer.ts';
+
+/**
+ * Requests that a plain llama-server answers, and the same ones to a daemon with the same model: what clients and tests
+ * of llama-server rely on must come out alike, apart from ids, times and names.
+ */
+export type ParityCase = LlamaRequest & {
+  readonly title: string;
+  /** Why the gateway says something else on purpose: it is then the status that it answers with. */
+  readonly differs?: {readonly status: number; readonly because: string};
+  /** Fields in which it differs on purpose, at whatever depth. */
+  readonly without?: readonly string[];
+};
+
+export function post(title: string, path: string, body: unknown, differs?: ParityCase['differs']): ParityCase {
+  return {title, method: 'POST', path, body, ...(differs ? {differs} : {})};
+}
+
+/** All of them, so that one look tells. */
+export async function differences(
+  cases: readonly ParityCase[],
+  plain: string,
+  gateway: string,
+): Promise<readonly string[]> {
+  const found: string[] = [];
+  for (const {title, differs, without = [], ...request} of cases) {
+    const [theirs, ours] = [await answerOf(plain, request, without), await answerOf(gateway, request, without)];
+    const isRight = differs ? ours.status === differs.status : isDeepStrictEqual(ours, theirs);
+    if (!isRight) found.push(JSON.stringify({title, ...request, theirs, ours}));
+  }
+  return found;
+}
