@@ -72,6 +72,20 @@ test('a run of a body that came early and breaks before any output fails with it
   await t.throwsAsync(lease.run(text('{}'), never), {code: 'ENGINE_FAILED', message: 'no such tensor'});
 });
 
+test('an answer much longer than a frame that comes at once arrives whole', async t => {
+  const [a, b] = await pair(t);
+  const long = 'x'.repeat(300_000);
+  b.offer = async () =>
+    leaseOf(async () => {
+      await new Promise(resolve => void setTimeout(resolve, 3)); // accept and this travel together
+      return responseOf(chunks(long));
+    }).lease;
+  for (let request = 0; request < 10; request += 1) {
+    await using lease = await accept(a, b, {body: text('{}'), attempt: request + 1});
+    t.is((await readAll((await lease.run(text('{}'), never)).body)).length, long.length);
+  }
+});
+
 async function pair(t: ExecutionContext): Promise<readonly [Seen, Seen]> {
   const folder = await mkdtemp(join(tmpdir(), 'hearsay-mesh-'));
   t.teardown(async () => rm(folder, {recursive: true}));

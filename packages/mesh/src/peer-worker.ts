@@ -56,8 +56,7 @@ async function offerOn(stream: Stream, offering: Offering): Promise<Lease | Busy
     const {body} = request;
     const early = body !== undefined && body.length <= earlyBytesMax ? send(duplex, request, body) : undefined;
     early?.catch(ignoreError); // whoever runs the lease is told
-    const answer = decodeOfferAnswer(await duplex.readFrame(offerBytesMax, limit.signal));
-    duplex.startBytes();
+    const answer = decodeOfferAnswer(await duplex.readFrame(offerBytesMax, limit.signal, 'last'));
     if (answer.kind === 'accepted') return new PeerLease(duplex, answer, {node, request, early});
     if (early) duplex.destroy();
     else duplex.resume().end();

@@ -47,6 +47,16 @@ test('frames that came before they were asked for are kept, one after the other'
   t.deepEqual(await near.readFrame(100, never), text('two'));
 });
 
+test('what follows the last frame is bytes at once, however much of it comes in the same moment', async t => {
+  const {near, far, errors} = await connected();
+  const wanted = near.readFrame(100, never, 'last');
+  far.send(Buffer.concat([frame('one'), Buffer.alloc(500_000, 'x')]));
+  await far.close();
+  t.deepEqual(await wanted, text('one'));
+  t.is((await read(near)).length, 500_000);
+  t.deepEqual(errors, []);
+});
+
 test('a frame that is larger than agreed is refused before it is read', async t => {
   const {near, far} = await connected();
   far.send(encode.single(new Uint8Array(101)).subarray(0, 10));

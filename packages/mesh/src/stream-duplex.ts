@@ -15,6 +15,7 @@ const prefixBytesMax = 4;
 
 interface FrameWait {
   readonly bytesMax: number;
+  readonly isLast: boolean;
   readonly resolve: (frame: Uint8Array) => void;
   readonly reject: (error: Error) => void;
 }
@@ -50,13 +51,16 @@ export class StreamDuplex extends Duplex {
     if (stream.status !== 'open') this.destroy(connectionLost());
   }
 
-  /** Reads one length-prefixed frame. Call it before `startBytes`, one at a time. */
-  async readFrame(bytesMax: number, signal: AbortSignal): Promise<Uint8Array> {
+  /**
+   * Reads one length-prefixed frame. Call it before `startBytes`, one at a time. After the last one bytes begin by
+   * themselves: more of them than a frame may have can be there already.
+   */
+  async readFrame(bytesMax: number, signal: AbortSignal, last?: 'last'): Promise<Uint8Array> {
     const abort = (): void => this.#frameWait?.reject(asError(signal.reason));
     signal.addEventListener('abort', abort, {once: true});
     try {
       return await new Promise<Uint8Array>((resolve, reject) => {
-        this.#frameWait = {bytesMax, resolve, reject};
+        this.#frameWait = {bytesMax, isLast: last !== undefined, resolve, reject};
         if (signal.aborted) abort();
         else if (this.destroyed || this.#ended) reject(this.errored ?? connectionLost());
         else this.#readHead();
@@ -121,6 +125,7 @@ export class StreamDuplex extends Duplex {
     wait.resolve(Uint8Array.from(this.#head.subarray(prefix.bytes, end)));
     this.#frameWait = undefined;
     this.#head = this.#head.subarray(end);
+    if (wait.isLast) this.startBytes();
   }
 
   #stop(): void {
