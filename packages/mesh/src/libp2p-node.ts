@@ -137,7 +137,7 @@ async function start(
       ...(config.relay && {relay: relayServer()}),
     },
   });
-  mergeOnce(node.peerStore);
+  mergeOnce(node.peerStore, config.clock);
   return node;
 }
 
