@@ -12,7 +12,7 @@ const layout = 3;
  */
 const tables = `
   CREATE TABLE IF NOT EXISTS requests (
-    number INTEGER PRIMARY KEY,
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
     at_ms INTEGER NOT NULL,
     change INTEGER NOT NULL,

@@ -215,3 +215,44 @@ test('what is noted of a request after its end is kept with it and changes nothi
   t.is(found?.summary.outcome, 'finished');
   t.is(found?.events.length, 3);
 });
+
+test('law 10: old requests go while one of them is still open, which then ends as itself', async t => {
+  let aheadMs = 0;
+  const timers: (() => void)[] = [];
+  const clock = {
+    ...environment.clock,
+    wallMs: () => environment.clock.wallMs() + aheadMs,
+    after: (ms: number, run: () => void) => {
+      if (ms === 60_000 || ms === 0) timers.push(run);
+      return environment.clock.after(ms === 60_000 ? Infinity : ms, run);
+    },
+  };
+  await using journal = startJournal(config(journalFile(t), {keepMs: 50_000}), {...environment, clock});
+  const [done, long, other] = [newId(), newId(), newId()];
+  journal.note(done, arrived('done'));
+  journal.note(done, ended('finished'));
+  journal.note(long, arrived('long'));
+  t.is(journal.requests({countMax: 9, after: undefined}).length, 2);
+  aheadMs = 30 * 86_400_000;
+  timers.at(-1)?.(); // tidies
+  t.is(journal.find(done), undefined);
+  journal.note(other, arrived('other'));
+  t.is(journal.find(other)?.summary.id, other);
+  journal.note(long, ended('finished'));
+  t.like(journal.find(long)?.summary, {id: long, outcome: 'finished'});
+  t.is(journal.find(long)?.events.length, 2);
+  t.is(journal.find(other)?.events.length, 1);
+});
+
+test('a journal that is too large for what is open alone keeps that and serves', async t => {
+  const file = journalFile(t);
+  const ids = Array.from({length: 300}, newId);
+  await using journal = startJournal(config(file, {sizeBytesMax: 20_000}), environment);
+  for (const id of ids) journal.note(id, arrived('m'.repeat(190)));
+  await until('they are on disk', () => journal.requests({countMax: 1000, after: undefined}).length === ids.length);
+  await using again = startJournal(config(file, {sizeBytesMax: 20_000}), environment);
+  await until('what was left open goes once it is interrupted', () => again.find(ids[0] ?? '') === undefined);
+  const id = newId();
+  again.note(id, arrived('m'));
+  t.is(again.find(id)?.summary.id, id);
+});

@@ -233,9 +233,9 @@ class SqliteJournal implements Journal {
   #deleteOldest(): void {
     const {file, limits} = {file: this.#file, limits: this.#config.sizeBytesMax};
     while (this.#usedBytes() > limits) {
-      const part = Math.ceil(numberOf(file, 'SELECT count(*) FROM requests') * tidyPart);
+      const part = Math.ceil(numberOf(file, `SELECT count(*) ${endedRequests}`) * tidyPart);
       if (part === 0) return;
-      this.#deleteBefore(numberOf(file, `SELECT at_ms FROM requests ORDER BY at_ms LIMIT 1 OFFSET ${part - 1}`) + 1);
+      this.#deleteBefore(numberOf(file, `SELECT at_ms ${endedRequests} ORDER BY at_ms LIMIT 1 OFFSET ${part - 1}`) + 1);
     }
   }
 
@@ -250,9 +250,13 @@ class SqliteJournal implements Journal {
   }
 }
 
+/** What may be deleted: a request that still runs has more to tell. */
+const endedRequests = 'FROM requests WHERE outcome IS NOT NULL';
+
 const beginning = `
   INSERT INTO requests (id, at_ms, change, outcome, summary) VALUES (?, ?, ?, ?, ?)
-  ON CONFLICT (id) DO UPDATE SET change = excluded.change, outcome = excluded.outcome, summary = excluded.summary
+  ON CONFLICT (id) DO UPDATE SET
+    at_ms = excluded.at_ms, change = excluded.change, outcome = excluded.outcome, summary = excluded.summary
   RETURNING number
 `;
 
@@ -267,7 +271,7 @@ function prepare(file: DatabaseSync) {
     byId: file.prepare('SELECT number, summary FROM requests WHERE id >= ? AND id < ? LIMIT 2'),
     events: file.prepare('SELECT events FROM events WHERE request = ? ORDER BY number'),
     leftOpen: file.prepare('SELECT number, summary FROM requests WHERE outcome IS NULL'),
-    deleteEvents: file.prepare('DELETE FROM events WHERE request IN (SELECT number FROM requests WHERE at_ms < ?)'),
-    deleteRequests: file.prepare('DELETE FROM requests WHERE at_ms < ?'),
+    deleteEvents: file.prepare(`DELETE FROM events WHERE request IN (SELECT number ${endedRequests} AND at_ms < ?)`),
+    deleteRequests: file.prepare(`DELETE ${endedRequests} AND at_ms < ?`),
   };
 }
