@@ -1,6 +1,6 @@
 import test from 'ava';
 import {encodeBeat, encodeInventory, isAlive, toNodeId, viewNodesMax} from '@hearsay/core';
-import type {Link, NodeId} from '@hearsay/core';
+import type {Beat, Link, NodeId} from '@hearsay/core';
 import {beat, model, node} from '../../../test/support/builders.ts';
 import {manualClock} from '../../../test/support/manual-clock.ts';
 import {inventoryDigest} from './announcer.ts';
@@ -109,6 +109,20 @@ test('an own offer that was taken counts until a record comes that knows of it, 
   t.is(ownOffers(), 0);
   keeper.offering(peer).untilRecord(7);
   t.is(ownOffers(), 0);
+});
+
+test('an own offer ends when its node has started anew, also over a connection that never broke', t => {
+  const {keeper} = trial(0);
+  const boot = beat('B').boot + 1;
+  const payloadOf = (sequence: number, changes: Partial<Beat>): Uint8Array =>
+    encodeBeat(beat('B', {sequence, ...changes}));
+  const hear = (payload: Uint8Array): void =>
+    void keeper.judge({record: {node: peer, payload, signature: new Uint8Array(64)}, ageMs: 0});
+  hear(payloadOf(2, {loadSeq: 50_000}));
+  keeper.offering(peer).untilRecord(50_001);
+  t.is(keeper.reach().get(peer)?.ownOffers, 1);
+  hear(payloadOf(1, {boot, loadSeq: 3}));
+  t.is(keeper.reach().get(peer)?.ownOffers, 0);
 });
 
 test('an own offer ends with the connection that it went over: after a restart the node counts its load anew', t => {

@@ -14,10 +14,12 @@ import {
   timeLimit,
   viewNodesMax,
 } from '@hearsay/core';
-import type {AgedRecord, Beat, Link, Mesh, NodeId, NodeRecord, Reach, SelfDoubt} from '@hearsay/core';
+import type {AgedRecord, Link, Mesh, NodeId, NodeRecord, Reach, SelfDoubt} from '@hearsay/core';
 import type {SignedRecord, Verdict, View, ViewChange} from '@hearsay/core';
 import {inventoryDigest} from './announcer.ts';
 import type {ClusterDeps} from './join-cluster.ts';
+import {OwnOffers} from './own-offers.ts';
+import type {Offering} from './own-offers.ts';
 import {waysOf, withExperience} from './reach.ts';
 
 /** How often it is looked which nodes are past their life, and whether this node itself is late. */
@@ -58,11 +60,6 @@ export interface ViewKeeper extends Disposable {
   readonly changed: (signal: AbortSignal) => Promise<void>;
 }
 
-interface Offering extends Disposable {
-  /** It was taken: it counts until a record comes that knows of it, of that load sequence or a later one. */
-  readonly untilRecord: (loadSeq: number | undefined) => void;
-}
-
 export interface ViewKeeperDeps extends Pick<ClusterDeps, 'clock' | 'log'> {
   readonly mesh: Pick<Mesh, 'self' | 'inventory'>;
 }
@@ -73,7 +70,7 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
   const links = new Map<NodeId, Link>();
   const failures = new Map<NodeId, {count: number; forMs: number; untilMs: number}>();
   const fetching = new Map<NodeId, string>();
-  const offers = new Map<NodeId, Set<{knownFromLoadSeq: number | undefined}>>();
+  const offers = new OwnOffers();
   let view = emptyView;
   let holdings = 0;
   let ways: ReadonlyMap<NodeId, Reach> | undefined;
@@ -101,8 +98,8 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
     if (change === 'full') noteFull(record.node);
     if (change === 'old' || change === 'full') return 'ignore';
     if (change !== 'updated' || isRenamed(record)) holdings += 1;
+    if (record.kind === 'beat') offers.heard(record, view.nodes.get(record.node)?.beat);
     setView(merged);
-    if (record.kind === 'beat') forgetKnownOffers(record);
     if (change !== 'updated') log('info', `node ${change}`, {node: record.node, ...nameOf(record)});
     fetchInventory(record.node);
     return 'accept';
@@ -121,13 +118,6 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
     return applyRecord(dropUnneeded(view, isLinked), heard, nowMs);
   }
 
-  /** Offers that a record with a greater load sequence counts itself (no clocks are compared, law 5). */
-  function forgetKnownOffers({node, loadSeq}: Beat): void {
-    for (const offer of offers.get(node) ?? []) {
-      if (offer.knownFromLoadSeq !== undefined && loadSeq >= offer.knownFromLoadSeq) offers.get(node)?.delete(offer);
-    }
-  }
-
   /** One request finds out whether the node works again; until that is known the others go elsewhere. */
   function probe(node: NodeId): void {
     const failure = failures.get(node);
@@ -135,21 +125,8 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
   }
 
   function offering(node: NodeId): Offering {
-    const own = offers.get(node) ?? new Set();
-    offers.set(node, own);
-    const offer: {knownFromLoadSeq: number | undefined} = {knownFromLoadSeq: undefined};
-    own.add(offer);
     probe(node);
-    return {
-      untilRecord(loadSeq) {
-        const heard = view.nodes.get(node)?.beat.loadSeq ?? 0;
-        offer.knownFromLoadSeq = loadSeq ?? heard + 1;
-        if (heard >= offer.knownFromLoadSeq) own.delete(offer); // gossip was quicker than the answer
-      },
-      [Symbol.dispose]() {
-        if (offer.knownFromLoadSeq === undefined) own.delete(offer);
-      },
-    };
+    return offers.begin(node, () => view.nodes.get(node)?.beat.loadSeq ?? 0);
   }
 
   function noteFull(node: NodeId): void {
@@ -201,7 +178,7 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
     const before = links.get(node);
     if (link) links.set(node, link);
     else links.delete(node);
-    if (!link) offers.delete(node); // what was taken there has ended, and after a restart it counts anew
+    if (!link) offers.forget(node);
     ways = undefined;
     if (link?.admitted !== before?.admitted) holdings += 1;
     if (link?.admitted && !before?.admitted) {
@@ -253,7 +230,7 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
     links: () => links,
     reach() {
       ways ??= waysOf(links);
-      return withExperience(ways, mesh.self, {failures, offers});
+      return withExperience(ways, mesh.self, {failures, offers: offers.byNode});
     },
     judge,
     heard(record) {

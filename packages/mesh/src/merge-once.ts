@@ -4,7 +4,7 @@ import type {Clock} from '@hearsay/core';
 /** Peers of which it is remembered what they speak; more than any mesh of ours has nodes. */
 const peersMax = 1024;
 
-/** The peer store forgets peers of which nothing was noted for six hours, also those that are connected all the time. */
+/** The peer store forgets who has not been noted for six hours, also those that are connected all the time. */
 const againMs = 30 * 60_000;
 
 interface Told {
