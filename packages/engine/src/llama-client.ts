@@ -10,8 +10,10 @@ export interface Call {
   readonly response: Promise<WorkResponse>;
   /** Resolves when nothing of the call is under way any more: the answer is whole, or its socket is closed. */
   closed(): Promise<void>;
-  /** Where it is: without an answer yet, with one that runs, read to the end, or cut before that. */
+  /** Where it is: without an answer yet, with one that comes, with all of it here, or cut before that. */
   state(): CallState;
+  /** Somebody has read all of it, or its socket is closed: there is nothing left to end. */
+  isOver(): boolean;
 }
 
 type CallState = 'sent' | 'running' | 'whole' | 'cut';
@@ -53,6 +55,7 @@ interface Exchange {
   readonly head: Promise<IncomingMessage>;
   readonly closed: Promise<void>;
   readonly state: () => CallState;
+  readonly isOver: () => boolean;
 }
 
 /**
@@ -92,6 +95,7 @@ export class LlamaClient {
         await exchange.closed;
       },
       state: () => exchange.state(),
+      isOver: () => exchange.isOver(),
     };
   }
 
@@ -197,7 +201,8 @@ export class LlamaClient {
     });
     if (this.#isOver(signal)) cut();
     request.end(body);
-    return {request, head: head.promise, closed: closed.promise, state};
+    const isOver = (): boolean => isClosed || response?.readableEnded === true;
+    return {request, head: head.promise, closed: closed.promise, state, isOver};
   }
 
   #isOver(signal: AbortSignal): boolean {

@@ -73,7 +73,7 @@ export class SlotReservation implements Reservation {
 
   /** The slot is free only when the socket is closed: that is what tells llama-server to stop. */
   async #dispose(): Promise<void> {
-    if (this.#call?.state() !== 'whole') this.fail(givenBack);
+    if (this.#call?.isOver() !== true) this.fail(givenBack);
     await this.#call?.closed();
     await this.#owner.giveBack(this, this.#call !== undefined && this.#call.state() !== 'whole');
   }
