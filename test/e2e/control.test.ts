@@ -57,7 +57,7 @@ test.serial('S57: stop unloads a model wherever the mesh has put it, and prints 
 });
 
 test.serial(
-  'stop --node acts on that node alone, and a node that nobody knows is named with those that are',
+  'S43: stop --node acts on that node alone, and a node that nobody knows is named with those that are',
   async t => {
     const [one, two] = await pair(t, [`${count}.gguf`], [`${count}.gguf`]);
     for (const node of ['one', 'two']) t.is((await two.cli('load', count, '--node', node)).code, 0);

@@ -93,7 +93,7 @@ test.serial('when all memory is in use a request waits for it, disturbs nobody, 
   t.regex(loads(daemon), / c$/u);
 });
 
-test.serial('a model that fits no node is answered with what is missing where, and with rpc-server', async t => {
+test.serial('S61: a model that fits no node is answered with what is missing where, and with rpc-server', async t => {
   const mesh = `test-memory-${process.pid}`;
   const variables = {...roomyVariables, HEARSAY_MEMORY: '60MiB'};
   const folder = await roomyModels(t, 'a');
