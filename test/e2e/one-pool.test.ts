@@ -172,7 +172,8 @@ test.serial(
     if (!one || !two) return t.fail();
     for (const node of ['one', 'two']) t.is((await one.cli('load', count, '--node', node)).code, 0);
 
-    for (const {url, name, cli} of daemons) {
+    for (const daemon of daemons) {
+      const {url, name} = daemon;
       await until('both loads are known', async () => (await engines(url)).length === 2);
       const {data}: {data: {id: string}[]} = JSON.parse(await answerOf(`${url}/v1/models`));
       t.deepEqual(
@@ -192,7 +193,7 @@ test.serial(
         name,
       );
       t.deepEqual((await engines(url)).map(({nodeName}) => nodeName).toSorted(), ['one', 'two'], name);
-      const {stdout} = await cli('ps');
+      const {stdout} = await daemon.cli('ps');
       t.is(
         stdout
           .trimEnd()

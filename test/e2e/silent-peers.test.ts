@@ -24,7 +24,7 @@ const lists = [
 /** Stops a daemon in its tracks: its connections stay open, and it says nothing more. */
 function freeze(t: Parameters<typeof startDaemon>[0], ...daemons: readonly Daemon[]): () => void {
   for (const {pid} of daemons) process.kill(pid, 'SIGSTOP');
-  const wake = (): void => daemons.forEach(({kill}) => kill('SIGCONT'));
+  const wake = (): void => daemons.forEach(daemon => daemon.kill('SIGCONT'));
   t.teardown(wake);
   return wake;
 }
