@@ -156,8 +156,8 @@ test.serial('R30: a node whose engine refuses at once does not look free for it:
       const index = nodes.length - 1;
       // Each begins anew, so that none goes where its beginning has been read.
       const messages = [{role: 'system', content: `conversation ${index}`}, ...slowPrompt(200)];
-      const {status, headers, done} = await chatText(entry.url, {model: count, messages});
-      if (status === 200 && done) nodes[index] = headers.get('x-hearsay-node');
+      const {status, headers} = await chatText(entry.url, {model: count, messages, stream: false});
+      if (status === 200) nodes[index] = headers.get('x-hearsay-node');
       inVain += Number(headers.get('x-hearsay-attempts')) - 1;
     }
   };
