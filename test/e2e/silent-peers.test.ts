@@ -106,6 +106,25 @@ test.serial(
   },
 );
 
+test.serial('R43: once a killed node is out, no request is offered to it any more', async t => {
+  const mesh = meshName();
+  const folder = await modelFolder(t, `${count}.gguf`);
+  const [entry, gone, rest] = await Promise.all([
+    startDaemon(t, {name: 'entry', mesh}),
+    ...['gone', 'rest'].map(async name => startDaemon(t, {name, mesh, models: [folder]})),
+  ]);
+  if (!gone || !rest) return t.fail();
+  await until('both are known', async () => (await models(entry.url))[0]?.nodes.length === 2);
+  t.is((await entry.cli('load', count, '--node', 'gone')).code, 0);
+  await until('the load is known', async () => (await engines(entry.url)).length === 1);
+  gone.kill('SIGKILL');
+  await until('it is out', async () => (await aliveNames(entry.url)).length === 2, 9000);
+  for (let times = 0; times < 10; times += 1) {
+    const {status, headers} = await chatText(entry.url, {model: count, max_tokens: 3, stream: false});
+    t.deepEqual([status, headers.get('x-hearsay-node'), headers.get('x-hearsay-attempts')], [200, 'rest', '1']);
+  }
+});
+
 test.serial('S16: nothing is remembered against a node: as soon as it is up the next request runs there', async t => {
   const mesh = meshName();
   const entry = await startDaemon(t, {name: 'entry', mesh});
