@@ -157,7 +157,7 @@ test('after three busy answers the shortest wait is taken by force', async t => 
   );
 });
 
-test('S12, R111: with every queue full the client hears OVERLOADED and when to come back', async t => {
+test('R111: with every queue full the client hears OVERLOADED and when to come back', async t => {
   const error = await t.throwsAsync(run(depsFor(scriptedWorker(node('A'), busy(700)))), {instanceOf: Fault});
   t.like(error, {code: 'OVERLOADED'});
   t.is(error instanceof Fault ? error.details['retryAfterMs'] : undefined, 700);
