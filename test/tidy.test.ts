@@ -60,6 +60,15 @@ test('imports point at core, and nobody reaches past the door of a package', t =
   t.deepEqual(wrong, []);
 });
 
+test('S9: what chooses a node needs no tokenizer, no etcd, no Kubernetes and no feed: only itself and Node', t => {
+  const allowed = [...coreLibraries, '@hearsay/core'];
+  const wrong = sources
+    .filter(({owner}) => owner === 'core' || owner === 'cluster')
+    .flatMap(({path, text}) => specifiers(text).map(name => ({path, name})))
+    .filter(({name}) => !/^(?:\.\.?\/|node:)/u.test(name) && !allowed.includes(name));
+  t.deepEqual(wrong, []);
+});
+
 test('time, chance, the console and the environment enter only through cli', t => {
   const banned =
     /\bDate\.now\(|\bnew Date\(\)|\bMath\.random\(|(?<![.\w])set(?:Timeout|Interval)\((?!\): this)|\bconsole\.|\bprocess\.env\b/u;

@@ -57,7 +57,7 @@ test.serial('S57: stop unloads a model wherever the mesh has put it, and prints 
 });
 
 test.serial(
-  'stop --node acts on that node alone, and a node that nobody knows is named with those that are',
+  'S43: stop --node acts on that node alone, and a node that nobody knows is named with those that are',
   async t => {
     const [one, two] = await pair(t, [`${count}.gguf`], [`${count}.gguf`]);
     for (const node of ['one', 'two']) t.is((await two.cli('load', count, '--node', node)).code, 0);
@@ -106,7 +106,7 @@ test.serial('the log of an engine can be read from another node, also after its 
 });
 
 test.serial(
-  'R109: a model that is stopped while it loads answers "stopping" at once, and does not come up',
+  'R97, R109: a model that is stopped while it loads answers "stopping" at once, and does not come up',
   async t => {
     // A llama-server that is never ready: what it would do for ten minutes with a large model.
     const engine = await modelFolder(t);
@@ -122,7 +122,7 @@ test.serial(
     await until('the load', async () => (await engines(daemon.url))[0]?.state === 'loading', 30_000);
 
     const ps = await timed(async () => engines(daemon.url));
-    t.true(ps.ms < 1_000, `R97: ps took ${ps.ms} ms`);
+    t.true(ps.ms < 1_000, `ps took ${ps.ms} ms`);
     t.regex((await daemon.cli('ps')).stdout, /loading, about \d+ seconds left/u);
 
     const stop = await daemon.cli('stop', count);

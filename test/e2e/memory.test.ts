@@ -2,6 +2,7 @@ import test from 'ava';
 import {chat, chatText, collect, counted, deltaOf} from '../support/chat.ts';
 import {startDaemon} from '../support/daemon.ts';
 import type {Daemon} from '../support/daemon.ts';
+import {modelFolder} from '../support/models.ts';
 import {roomyModels, roomyVariables} from '../support/roomy-models.ts';
 import {engines, models} from '../support/reports.ts';
 import {until} from '../support/until.ts';
@@ -24,7 +25,7 @@ async function ask({url}: Daemon, model: string): Promise<number> {
 /** Names of the models that have become ready so far, in order, as the log tells. */
 function loads(daemon: Daemon): string {
   return [...daemon.stderr().matchAll(/^.*an engine is ready.*$/gmu)]
-    .map(([line]) => /"model":"(\w+)"/u.exec(line)?.[1] ?? '?')
+    .map(([line]) => /"model":"([\w-]+)"/u.exec(line)?.[1] ?? '?')
     .join(' ');
 }
 
@@ -93,7 +94,7 @@ test.serial('when all memory is in use a request waits for it, disturbs nobody, 
   t.regex(loads(daemon), / c$/u);
 });
 
-test.serial('a model that fits no node is answered with what is missing where, and with rpc-server', async t => {
+test.serial('S61: a model that fits no node is answered with what is missing where, and with rpc-server', async t => {
   const mesh = `test-memory-${process.pid}`;
   const variables = {...roomyVariables, HEARSAY_MEMORY: '60MiB'};
   const folder = await roomyModels(t, 'a');
@@ -115,3 +116,26 @@ test.serial('a model that fits no node is answered with what is missing where, a
     t.regex(error.message, new RegExp(`${name}: \\d+\\.\\d MB are missing`, 'u'));
   t.is(loads(first) + loads(second), '');
 });
+
+test.serial(
+  'R99, S61: of two models to keep where one fits, the other is refused, once, and holds up nobody',
+  async t => {
+    const variables = {...roomyVariables, HEARSAY_MEMORY: '150MiB', HEARSAY_PRELOAD: 'a,b'};
+    const folder = await roomyModels(t, 'a', 'b');
+    const small = await modelFolder(t, 'tiny-count-F16.gguf');
+    const daemon = await startDaemon(t, {models: [folder, small], variables});
+    await until('one is loaded', async () => (await loaded(daemon)).length === 1, 30_000);
+    const one = await loaded(daemon);
+    const other = one === 'a' ? 'b' : 'a';
+    const refused = await fetch(`${daemon.url}/v1/chat/completions`, {
+      method: 'POST',
+      body: JSON.stringify({model: other, messages: [{role: 'user', content: 'x'}]}),
+    });
+    t.is(refused.status, 503);
+    t.regex(await refused.text(), /models that are kept loaded leave only .* stop one of them/u);
+    t.is(await ask(daemon, 'tiny-count-F16'), 200);
+    t.is(await ask(daemon, one), 200);
+    t.is(daemon.stderr().split('cannot be preloaded').length, 2);
+    t.regex(loads(daemon), /^[ab] tiny-count-F16$/u);
+  },
+);

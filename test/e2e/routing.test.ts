@@ -70,7 +70,7 @@ async function runsElsewhere(t: ExecutionContext, entry: Daemon, frozen: string 
   t.not(next.node, frozen);
 }
 
-test.serial('S83: a node whose llama-server is frozen is left before output and not chosen next time', async t => {
+test.serial('R27, S83: a node whose llama-server is frozen is left before output and not chosen next time', async t => {
   const [entry, holders] = await startHolders(t, 2, {HEARSAY_FIRST_BYTE_MIN: '3s', HEARSAY_SPREAD: 'off'});
   const first = await ask(entry);
   const loaded = holderNamed(holders, first.node);
@@ -80,7 +80,7 @@ test.serial('S83: a node whose llama-server is frozen is left before output and 
   await runsElsewhere(t, entry, first.node);
 });
 
-test.serial('S83: a frozen daemon is left before output and not chosen next time', async t => {
+test.serial('R27, S83: a frozen daemon is left before output and not chosen next time', async t => {
   const [entry, holders] = await startHolders(t, 2, {HEARSAY_FIRST_BYTE_MIN: '3s'});
   const first = await ask(entry);
   freeze(t, holderNamed(holders, first.node).pid);
@@ -114,7 +114,7 @@ async function askMany(entry: Daemon): Promise<ReadonlySet<string>> {
   return new Set(answers.flatMap(({node}) => node ?? [])); // one that waited long has no headers
 }
 
-test.serial('S21: with spread off a busy holder is waited for, and there is never a second copy', async t => {
+test.serial('S21, S59: with spread off a busy holder is waited for, and there is never a second copy', async t => {
   const [entry, holders] = await startHolders(t, 2, {HEARSAY_SLOTS: '1', HEARSAY_SPREAD: 'off'});
   t.is((await askMany(entry)).size, 1);
   t.is(
@@ -126,7 +126,7 @@ test.serial('S21: with spread off a busy holder is waited for, and there is neve
   );
 });
 
-test.serial('S21: with auto a second copy is made when the measured wait is longer than a load', async t => {
+test.serial('S21, S59: with auto a second copy is made when the measured wait is longer than a load', async t => {
   const [entry, holders] = await startHolders(t, 2, {HEARSAY_SLOTS: '1'});
   t.is((await askMany(entry)).size, 2);
   t.is(

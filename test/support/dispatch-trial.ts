@@ -34,6 +34,7 @@ export function depsFor(...workers: readonly Worker[]): DispatchDeps & {readonly
     heard: () => undefined,
     failed: id => void failures.push(id),
     succeeded: () => undefined,
+    engineFailed: () => undefined,
     note: () => undefined,
     clock,
     patience: {firstByteMsMin: 10_000, firstByteMsMax: 60_000},

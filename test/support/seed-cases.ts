@@ -22,7 +22,7 @@ export const seedCases: readonly SeedCase[] = [
     winner: 'A',
   },
   {
-    lines: 'S21, S33',
+    lines: 'R31, S21, S33',
     words: 'the busy node that has it loaded wins over an idle one that only has the file',
     candidates: [
       me({roomBytes: 128 * GB}),

@@ -71,7 +71,7 @@ test('what cannot be read of a file is a dash, and no zero', t => {
   t.deepEqual(row.split(/ {2,}/u).slice(3), ['-', '-', 'unusable', 'local']);
 });
 
-test('S45–S53: ps shows the eight columns in their order, full names, short ids and relative times', t => {
+test('S45, S46, S47, S48, S49, S50, S51, S52, S53: ps shows the eight columns in their order, full names, short ids and relative times', t => {
   const remote = engine({node: '192.168.1.9:4328', startedSecondsAgo: 125, untilSeconds: undefined});
   t.is(
     engineTable([engine(), remote]),

@@ -213,7 +213,7 @@ const exclusions: Readonly<Record<string, string>> = {
   policy: 'the policy does not allow it',
   'not authorized': 'the key of the application does not allow it',
   'not connected': 'this node has no connection to it',
-  quarantined: 'it did not answer lately and is left alone for a moment',
+  quarantined: 'it did not answer lately, or only with errors, and is left alone for a moment',
   stale: 'nothing was heard of it lately',
   draining: 'it is draining: it takes no new requests',
   battery: 'its battery is low and is kept for its owner',

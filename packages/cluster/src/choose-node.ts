@@ -19,6 +19,7 @@ import type {SelfFacts, View, Worker} from '@hearsay/core';
 import type {Affinity, Hits} from './affinity.ts';
 import type {Announcer} from './announcer.ts';
 import type {Answered, DispatchDeps, Started} from './dispatch.ts';
+import type {FailingEngines} from './failing-engines.ts';
 import {prefixChain} from './prefix-chain.ts';
 import {TimingsReader} from './read-timings.ts';
 import type {ViewKeeper} from './view-keeper.ts';
@@ -37,6 +38,7 @@ export interface ChooserDeps {
   readonly keeper: ViewKeeper;
   readonly announcer: Pick<Announcer, 'self'>;
   readonly affinity: Affinity;
+  readonly failing: FailingEngines;
   /** This machine. */
   readonly local: Worker;
 }
@@ -59,7 +61,7 @@ export function chooseNode(
   deps: ChooserDeps,
   note: (event: RequestEvent) => void,
 ): Choice {
-  const {affinity, announcer, clock, keeper, local, mesh} = deps;
+  const {affinity, announcer, clock, failing, keeper, local, mesh} = deps;
   const {caller, hints, needs, policy} = request;
   const allowedNodes = caller?.rights.nodes;
   // Alone there is nothing to choose, so nothing is hashed.
@@ -84,7 +86,7 @@ export function chooseNode(
   return {
     rank(digests, answered, isNoted): Decision {
       const view = keeper.view();
-      const reach = config.role === 'serve' ? nobody : keeper.reach();
+      const reach = config.role === 'serve' ? nobody : failing.reach(keeper.reach(), mesh.self, digests);
       const self = announcer.self();
       const asking = question(digests, answered, self, view);
       const facts: DecisionFacts = {asked, question: asking, self, nodes: view.nodes, reach};
@@ -96,7 +98,11 @@ export function chooseNode(
     prefix: chain?.ends,
     heard: keeper.heard,
     failed: keeper.failed,
-    succeeded: keeper.succeeded,
+    succeeded(node, digest) {
+      keeper.succeeded(node);
+      failing.succeeded(node, digest);
+    },
+    engineFailed: failing.failed,
     clock,
     patience: config,
     note,

@@ -9,7 +9,7 @@ import type {DispatchDeps} from './dispatch.ts';
 /** A node that takes the request and then says nothing. */
 const silent = (letter: string): Worker => scriptedWorker(node(letter), scriptedLease([null]));
 
-test('S83: a node that sends nothing within its budget is left for the next, and left alone for as long', async t => {
+test('R27, S83: a node that sends nothing within its budget is left for the next, and left alone for as long', async t => {
   const clock = manualClock();
   const left: (readonly [NodeId, number | undefined])[] = [];
   const deps: DispatchDeps = {

@@ -114,6 +114,28 @@ test('C39: an engine that answers 429 or 5xx before output is left for the next'
   }
 });
 
+test('R30: an engine that breaks or refuses before output is told of as that, and its node is not', async t => {
+  for (const pieces of [
+    scriptedLease(['{"error":{"message":"no"}}'], {status: 503}),
+    scriptedLease([new Fault('ENGINE_FAILED', 'gone')]),
+  ]) {
+    const told: unknown[] = [];
+    const deps = depsFor(scriptedWorker(node('A'), pieces), scriptedWorker(node('B'), scriptedLease(['ok'])));
+    await text(
+      await run({
+        ...deps,
+        engineFailed: (...engine) => void told.push(engine),
+        succeeded: (...engine) => void told.push(engine),
+      }),
+    );
+    t.deepEqual(told, [
+      [node('A'), digest('a')],
+      [node('B'), digest('a')],
+    ]);
+    t.deepEqual(deps.failures, []);
+  }
+});
+
 test('R22: when all have failed the first cause is kept and the others are named', async t => {
   const deps = depsFor(
     scriptedWorker(node('A'), scriptedLease([new Fault('ENGINE_FAILED', 'cause one')])),
@@ -135,19 +157,19 @@ test('after three busy answers the shortest wait is taken by force', async t => 
   );
 });
 
-test('S12, R111: with every queue full the client hears OVERLOADED and when to come back', async t => {
+test('R111: with every queue full the client hears OVERLOADED and when to come back', async t => {
   const error = await t.throwsAsync(run(depsFor(scriptedWorker(node('A'), busy(700)))), {instanceOf: Fault});
   t.like(error, {code: 'OVERLOADED'});
   t.is(error instanceof Fault ? error.details['retryAfterMs'] : undefined, 700);
 });
 
-test('a node that cannot be reached is left for the next and left alone for a while', async t => {
-  const deps = depsFor(
-    scriptedWorker(node('A'), new Fault('PEER_FAILED', 'no')),
-    scriptedWorker(node('B'), scriptedLease(['ok'])),
-  );
-  t.is(await text(await run(deps)), 'ok');
-  t.deepEqual(deps.failures, [node('A')]);
+test('R33: whatever keeps a node from being reached, it is left for the next and left alone for a while', async t => {
+  const noName = Object.assign(new Error('getaddrinfo ENOTFOUND spark'), {code: 'ENOTFOUND'});
+  for (const failure of [new Fault('PEER_FAILED', 'no'), noName]) {
+    const deps = depsFor(scriptedWorker(node('A'), failure), scriptedWorker(node('B'), scriptedLease(['ok'])));
+    t.is(await text(await run(deps)), 'ok');
+    t.deepEqual(deps.failures, [node('A')]);
+  }
 });
 
 test('nobody who may run it gives NO_CANDIDATE with each reason', async t => {

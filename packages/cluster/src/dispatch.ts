@@ -38,9 +38,10 @@ export interface DispatchDeps extends WaitLimits {
   readonly prefix?: readonly number[] | undefined;
   /** A fresh record came with an answer. */
   readonly heard: (record: Busy['record']) => void;
-  /** Leave it alone for a while, at least for so long. */
+  /** Leave the node alone for a while, at least for so long; or only its engine for a model. */
   readonly failed: (node: NodeId, forMs?: number) => void;
-  readonly succeeded: (node: NodeId) => void;
+  readonly engineFailed: (node: NodeId, digest: Digest) => void;
+  readonly succeeded: (node: NodeId, digest: Digest) => void;
   /** What happens to the request, for the journal. */
   readonly note: (event: RequestEvent) => void;
   readonly clock: Clock;
@@ -146,17 +147,17 @@ class Search {
       const failure = await this.#failureIn(response, body, node);
       if (failure?.code === 'BAD_REQUEST') this.#tooShort = node;
       if (failure === undefined) {
-        this.#deps.succeeded(node.node);
+        this.#deps.succeeded(node.node, lease.digest);
         this.#noteStart(node, lease.digest, attempt, response.status);
         body.onRecord = record => this.#deps.heard(record);
         return {node, digest: lease.digest, attempt, response, body};
       }
-      this.#noteBreak(node, attempt, failure);
+      this.#noteBreak(node, attempt, failure, lease.digest);
     } catch (error) {
       this.#signal.throwIfAborted();
       const fault = asFault(hasStalled() ? signal.reason : error, 'PEER_FAILED');
       if (fault.code === 'PEER_FAILED') this.#deps.failed(node.node, hasStalled() ? budgetMs : undefined);
-      this.#noteBreak(node, attempt, fault);
+      this.#noteBreak(node, attempt, fault, lease.digest);
     }
     const ended = body.return();
     // One that does not answer may not end either, and nobody should wait for that.
@@ -190,9 +191,8 @@ class Search {
   async #offer(node: Ranked, force: boolean): Promise<Lease | undefined> {
     this.#attempt += 1;
     const attempt = this.#attempt;
-    const {name: nodeName} = node;
     const estimateMs = Math.round((node.cost?.firstByteSeconds ?? 0) * 1000);
-    this.#deps.note({kind: 'offered', attempt, node: node.node, nodeName, force, estimateMs});
+    this.#deps.note({kind: 'offered', attempt, node: node.node, nodeName: node.name, force, estimateMs});
     let answer: Lease | Busy | Refusal;
     try {
       answer = await this.#deps.worker(node.node).offer(this.#workRequest(node, force), this.#signal);
@@ -271,7 +271,8 @@ class Search {
   }
 
   /** The attempt came to nothing before there was output, so that another node may be asked. */
-  #noteBreak(node: Ranked, attempt: number, fault: Fault): void {
+  #noteBreak(node: Ranked, attempt: number, fault: Fault, digest?: Digest): void {
+    if (digest && fault.code === 'ENGINE_FAILED') this.#deps.engineFailed(node.node, digest);
     this.#deps.note({kind: 'broke', attempt, code: fault.code, message: reasonOf(fault)});
     this.#note(node, fault);
   }

@@ -83,7 +83,7 @@ test('R1: whoever goes away leaves no gap and holds nobody up', async t => {
   t.deepEqual(served, ['A1', 'C1']);
 });
 
-test('S79: over the bound it is refused with a wait that is true, and one client cannot take all places', async t => {
+test('C42, S79: over the bound it is refused with a wait that is true, and one client cannot take all places', async t => {
   const {ask} = trial({countMax: 4});
   void ask('A1');
   void ask('A2');

@@ -83,6 +83,7 @@ function hostedDeps(
     heard: () => undefined,
     failed: () => undefined,
     succeeded: () => undefined,
+    engineFailed: () => undefined,
     ...given,
   };
 }

@@ -20,6 +20,7 @@ import {controlMesh} from './control-mesh.ts';
 import {LoadClaims} from './load-claims.ts';
 import {makeEntry} from './entry.ts';
 import type {EntryConfig} from './entry.ts';
+import {failingEngines} from './failing-engines.ts';
 import {guardWorker} from './guard-worker.ts';
 import {journalServing} from './journal-serving.ts';
 import {keepOperator} from './keep-operator.ts';
@@ -114,7 +115,8 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
   });
 
   const reportDeps = {keeper, announcer, deps};
-  const choosing = {mesh, clock, keeper, announcer, affinity, local};
+  const failing = failingEngines(clock);
+  const choosing = {mesh, clock, keeper, announcer, affinity, failing, local};
   const entry = makeEntry(config, {...reportDeps, operator, choosing, hosted: deps.hosted ?? []});
 
   /** While the owner uses the machine, models that nobody uses give their memory back. */

@@ -4,12 +4,17 @@ import type {Link, NodeId, Reach} from '@hearsay/core';
 export function waysOf(links: ReadonlyMap<NodeId, Link>): ReadonlyMap<NodeId, Reach> {
   const ways = new Map<NodeId, Reach>();
   for (const {node, admitted, path, roundTripMs} of links.values()) {
-    if (admitted) ways.set(node, {...noExperience, roundTripMs, relayed: path === 'relayed'});
+    if (admitted) ways.set(node, {...unharmed, roundTripMs, relayed: path === 'relayed'});
   }
   return ways;
 }
 
-const noExperience = {quarantinedUntilMs: -Infinity, failures: 0, ownOffers: 0} as const;
+/** Nothing has come of any offer yet. */
+export const unharmed: Pick<Reach, 'quarantinedUntilMs' | 'failures' | 'ownOffers'> = {
+  quarantinedUntilMs: -Infinity,
+  failures: 0,
+  ownOffers: 0,
+};
 
 interface OwnExperience {
   readonly failures: ReadonlyMap<NodeId, {count: number; untilMs: number}>;
@@ -24,7 +29,7 @@ export function withExperience(
 ): ReadonlyMap<NodeId, Reach> {
   const reach = new Map(ways);
   for (const [node, {count, untilMs}] of failures) {
-    const way = node === self ? {...noExperience, roundTripMs: 0, relayed: false} : reach.get(node);
+    const way = node === self ? {...unharmed, roundTripMs: 0, relayed: false} : reach.get(node);
     if (way) reach.set(node, {...way, quarantinedUntilMs: untilMs, failures: count});
   }
   for (const [node, own] of offers) {

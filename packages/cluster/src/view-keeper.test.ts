@@ -135,7 +135,7 @@ test('an own offer ends with the connection that it went over: after a restart t
   t.is(keeper.reach().get(peer)?.ownOffers, 0);
 });
 
-test('a node in quarantine is probed by one request, and left alone again until that is answered', async t => {
+test('R33: a node in quarantine is probed by one request, and left alone again until that is answered', async t => {
   const {clock, keeper} = trial(0);
   const isLeftAlone = (): boolean => (keeper.reach().get(peer)?.quarantinedUntilMs ?? 0) > clock.monotonicMs();
   keeper.failed(peer, 20_000);

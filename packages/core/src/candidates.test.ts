@@ -95,7 +95,7 @@ test('S27: room is capacity less the weights of what is loaded, and never negati
   t.is(standing({}, {beat: {engines: loaded, memory: memory(8e9)}}).roomBytes, 0);
 });
 
-test('S91–S93: pin and prefer find a node by name, by id, and by the end of its id', t => {
+test('S91, S92, S93: pin and prefer find a node by name, by id, and by the end of its id', t => {
   for (const written of ['a', 'A', node('A'), node('A').slice(-8)]) {
     const pin = {...automatic, placement: {kind: 'pin', nodes: [written]}} as const;
     const prefer = {...automatic, placement: {kind: 'prefer', nodes: [written]}} as const;

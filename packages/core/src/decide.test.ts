@@ -24,7 +24,7 @@ test('candidates that look their facts up are ranked as those that are copied', 
   t.deepEqual(copied, decide(decisionFacts('r')).ranked);
 });
 
-test('a node in quarantine is asked when nobody else is left', t => {
+test('S77: a node in quarantine is asked when nobody else is left', t => {
   const facts = decisionFacts('r');
   const {best} = decide({...facts, question: {...facts.question, tried: new Set([node('A'), node('B')])}});
   t.like(best, {node: node('C'), place: 0});

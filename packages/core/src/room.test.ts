@@ -8,6 +8,7 @@ const resident = (key: string, worth: number, changes: Partial<Resident> = {}): 
   worth,
   needBytes: 10,
   mayGo: true,
+  isKept: false,
   ...changes,
 });
 
@@ -37,6 +38,7 @@ const anyResident = fc.record({
   key: fc.string(),
   needBytes: fc.nat(100),
   mayGo: fc.boolean(),
+  isKept: fc.constant(false),
   worth: fc.nat(50),
 });
 
@@ -88,6 +90,7 @@ function plan(freeBytes: number, residents: readonly Resident[] = []): string {
 
 const idle = resident('idle', 1, {needBytes: 500});
 const working = resident('working', 1, {needBytes: 500, mayGo: false});
+const kept = resident('kept', 1, {needBytes: 500, mayGo: false, isKept: true});
 
 const plans: readonly (readonly [string, number, readonly Resident[], string])[] = [
   ['room for all of it: nothing goes', 1032, [idle], '4 × 8192 -'],
@@ -100,6 +103,9 @@ const plans: readonly (readonly [string, number, readonly Resident[], string])[]
   ['no room even alone', 900, [], 'never'],
   ['what is idle would not make enough room', 400, [idle, working], 'wait'],
   ['more promised than there is', -100, [idle], 'never'],
+  ['no room beside what is kept, for which nobody can wait', 900, [kept], 'never'],
+  ['room for a slot of 4k beside what is kept', 1004, [kept], '1 × 4096 -'],
+  ['no room beside what is kept until what works has ended', 900, [kept, working], 'wait'],
 ];
 
 for (const [title, freeBytes, residents, expected] of plans) {

@@ -7,8 +7,10 @@ export interface Resident {
   readonly key: string;
   /** What is free again when it is gone. */
   readonly needBytes: number;
-  /** False: it works, loads, is lent to somebody who has not asked yet, or its owner keeps it. It never goes. */
+  /** False: it works, loads, is lent to somebody who has not asked yet, or its owner keeps it. It does not go now. */
   readonly mayGo: boolean;
+  /** Its owner keeps it, so that nobody can wait for its memory. */
+  readonly isKept: boolean;
   /** See `worthOf`; the least goes first. */
   readonly worth: number;
 }
@@ -84,7 +86,7 @@ export type StartPlan =
   | {readonly kind: 'start'; readonly size: EngineSize; readonly evict: readonly string[]}
   /** It will fit when what works now has ended. */
   | {readonly kind: 'wait'}
-  /** It does not fit beside anything, nor alone. */
+  /** It does not fit even when all is gone that is not kept. */
   | {readonly kind: 'never'};
 
 /** With less context than this for a slot, waiting for more is better than loading. */
@@ -103,7 +105,7 @@ export function planStart({wish, contextTrained, needBytes, freeBytes, residents
   const beside = largest(freeBytes);
   // Half the slots beside what is loaded are better than all of them without it.
   if (beside !== undefined && beside.slots * 2 >= full.slots && !isCramped(beside, full)) return start(beside);
-  const best = largest(freeBytes + sumNeeds(residents));
+  const best = largest(freeBytes + sumNeeds(residents.filter(({isKept}) => !isKept)));
   if (best === undefined) return {kind: 'never'};
   const possible = largest(freeBytes + sumNeeds(residents.filter(({mayGo}) => mayGo)));
   return possible === undefined || isCramped(possible, best) ? {kind: 'wait'} : start(possible);

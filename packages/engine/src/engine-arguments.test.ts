@@ -18,7 +18,7 @@ const shape: ModelShape = {
 };
 const chatModel = storedModel('Tiny Count', '/models/a.gguf', {contextMax: 2048});
 
-test('context, slots, cache, alias and address are always said', t => {
+test('S8: an engine is one process with the whole model: context, slots, cache, alias, address and nothing else is said', t => {
   t.deepEqual(engineArguments(chatModel, settings, 4000), [
     '-m',
     '/models/a.gguf',

@@ -104,6 +104,16 @@ test('a model that its owner keeps never goes', async t => {
   t.deepEqual(evicted, ['b']);
 });
 
+test('R99: nobody waits for the memory of a model that is kept, and who fits beside it is not held up', async t => {
+  const {evicted, keeper, load} = await house({budgetBytes: 150, models: {a: {keep: true}}});
+  await load('a');
+  const answer = keeper.ask(hundred('b'), true);
+  t.like(answer, {kind: 'refused', code: 'memory'});
+  t.regex('message' in answer ? answer.message : '', /kept loaded leave only 50 B here: 50 B are missing; stop one/u);
+  t.like(keeper.ask({...hundred('small'), needBytes: 40}, false), {slots: 2});
+  t.deepEqual(evicted, []);
+});
+
 test('R84: memory that other programs take is not promised, and the refusal says so', async t => {
   const {keeper, now} = await house();
   now.free = 60;

@@ -261,6 +261,7 @@ export class RoomKeeper {
         key,
         needBytes: this.#claims.get(key)?.needBytes ?? 0,
         mayGo: state === 'ready' && !isUsed && !isKept,
+        isKept,
         worth: worthOf(this.#usage.get(key), loadMs, nowMs),
       }));
   }
@@ -272,11 +273,13 @@ export class RoomKeeper {
 
   #explainMissing(model: StoredModel): string {
     const size = leastSize(this.#deps.needs.wish(model), model.contextMax);
+    const {true: kept = [], false: others = []} = Object.groupBy(this.#residents(model.key), ({isKept}) => `${isKept}`);
     return explainMissing({
       name: model.names[0],
       size,
       needBytes: this.#needBytes(model, size),
-      canHaveBytes: this.#freeBytes(model.key) + sumNeeds(this.#residents(model.key)),
+      canHaveBytes: this.#freeBytes(model.key) + sumNeeds(others),
+      keptBytes: sumNeeds(kept),
       allowedBytes: this.#measured().totalBytes,
       machineBytes: this.#deps.probe.facts().totalBytes,
     });

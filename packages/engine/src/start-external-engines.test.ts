@@ -65,7 +65,7 @@ test('an external engine gets no more requests than its slots, and own engines w
   t.is(engines.engines().length, 2);
 });
 
-test('an external engine that dies fails its request with its name, is taken off the list, and comes back with its server', async t => {
+test('S75: an external engine that dies fails its request with its name, is taken off the list, and comes back with its server', async t => {
   const file = await tinyModelPath('tiny-deep-F16');
   const server = await startForeignServer(t, {model: file, alias: 'deep'});
   const {engines, models} = await external(t, server.url);

@@ -133,7 +133,7 @@ test('S60: a node of another mesh is named on both sides, with what would let it
   t.regex(b.mesh.links()[0]?.refusal ?? '', /"a" belongs to mesh "home"/u);
 });
 
-test('a libp2p node that is not hearsay gets no record, no inventory and no slot, whatever it tries', async t => {
+test('S60: a libp2p node that is not hearsay gets no record, no inventory and no slot, whatever it tries', async t => {
   const {start} = await place(t);
   const a = await serve(await start('a'));
   const record = await a.mesh.sign(text('secret'));
