@@ -108,6 +108,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     ...(config.takesWishes === false ? {} : {control: async request => controlHere(request, deps)}),
     offer: config.role === 'use' ? refuseAll : serving,
     nameOf: node => keeper.view().nodes.get(node)?.beat.name,
+    moved: keeper.forget,
     linkChanged(node, link) {
       keeper.linkChanged(node, link);
       if (link?.admitted) announcer.touch();

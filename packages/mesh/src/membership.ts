@@ -1,6 +1,6 @@
 import type {Ed25519PrivateKey} from '@libp2p/interface';
 import {addRevocation, decodeStatement, encodeStatement, Fault, isRevocation, judgeStanding} from '@hearsay/core';
-import {revocationsMax, shouldRenew} from '@hearsay/core';
+import {revocationsMax, shortNode, shouldRenew} from '@hearsay/core';
 import type {ChainedStatement, Environment, NodeId, Role, SignedStatement, Standing, Statement} from '@hearsay/core';
 import {check, checkAll} from './check-statements.ts';
 import {signStatement} from './identity.ts';
@@ -114,6 +114,13 @@ export class Membership {
     }));
   }
 
+  /** The others have their names in their passes, and the founder needs none. */
+  async founderIsCalled(name: string): Promise<void> {
+    const known = this.#state.members.find(({node}) => node === this.mesh);
+    if (known === undefined || name === '' || known.name === name) return;
+    await this.update(({members}) => ({members: members.map(each => (each === known ? {...known, name} : each))}));
+  }
+
   /** Judges a member again by what it showed last: passes end, and revocations come. */
   standingOf(node: NodeId): Standing {
     return this.standing(node, this.#chains.get(node) ?? []);
@@ -195,7 +202,9 @@ export class Membership {
     if (this.mesh === undefined) {
       throw new Fault('BAD_REQUEST', `this mesh is open to its LAN; close it first with: hearsay lock`);
     }
-    const keepers = this.#state.members.filter(({role}) => role === 'keeper').map(({name, node}) => name || node);
+    const keepers = this.#state.members
+      .filter(({role}) => role === 'keeper')
+      .map(({name, node}) => name || shortNode(node));
     const where = keepers.length === 0 ? 'a keeper' : keepers.join(' or ');
     throw new Fault('BAD_REQUEST', `this node may not ${to}; do it on ${where}`);
   }
