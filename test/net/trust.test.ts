@@ -49,6 +49,15 @@ netTest('a node on a network that it does not know admits nobody, says so, and i
   t.regex(await says(laptop, 'network', 'trust', 'eth0'), /open to this LAN: 10\.88\.0\.0\/24/u);
   await until('they meet', async () => (await alive(laptop)) === 'laptop other', 2 * meetMsMax);
   await until('both', async () => (await alive(other)) === 'laptop other', meetMsMax);
+  for (const [what, why] of [
+    ['8.8.8.0/24', /has public addresses, and only private ones are ever trusted.*hearsay invite/u],
+    ['0.0.0.0/0', /has public addresses/u],
+    ['lo0', /neither a subnet nor an interface/u],
+  ] as const) {
+    const answer = await laptop.cli('network', 'trust', what);
+    t.is(answer.code, 2);
+    t.regex(answer.stderr, why);
+  }
   await says(laptop, 'network', 'forget', 'eth0');
   await until('it is alone again', async () => (await alive(laptop)) === 'laptop', meetMsMax);
 });

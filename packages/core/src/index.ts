@@ -107,7 +107,7 @@ export type {
 } from './mesh-admin.ts';
 export {firstTrusted, isTrustedNetwork, judgeAddress, networkKind, trustOf} from './networks.ts';
 export type {Network, Trust, TrustedNetwork} from './networks.ts';
-export {isInSubnet, isLoopbackAddress, isPrivateAddress, normalSubnet} from './subnets.ts';
+export {isInSubnet, isLoopbackAddress, isPrivateAddress, isPrivateSubnet, normalSubnet} from './subnets.ts';
 export {mediaTextBytes, routingHints} from './routing-hints.ts';
 export type {RoutingHints} from './routing-hints.ts';
 export {doubtSelf, noDoubt} from './self-doubt.ts';
