@@ -45,7 +45,8 @@ test('a taken port is an error, or the next free one is used', async t => {
   await once(other, 'listening');
   t.teardown(() => other.close());
   const port = portOf(other);
-  await t.throwsAsync(openGateway(answering(), {port}), {code: 'BAD_CONFIG', message: new RegExp(String(port), 'u')});
+  const message = new RegExp(`port ${port}: another program listens there.*--gateway HOST:PORT`, 'u');
+  await t.throwsAsync(openGateway(answering(), {port}), {code: 'BAD_CONFIG', message});
   await using gateway = await openGateway(answering(), {port, anyPort: true});
   t.true(Number(new URL(gateway.url).port) > port);
   t.is((await fetch(gateway.url)).status, 200);
