@@ -107,9 +107,15 @@ test('S57: stopping a model that nobody has ends with 3 and names it', async t =
 });
 
 test('a number that makes no sense is a usage error in words, without a stack trace', async t => {
-  for (const flag of ['--slots=0', '--context=1k', '--slots=-2']) {
-    const {code, stderr} = await runCli(['load', 'tiny', flag]);
-    t.is(code, 2, flag);
+  const wrong = [
+    ['load', 'tiny', '--slots=0'],
+    ['load', 'tiny', '--context=1k'],
+    ['load', 'tiny', '--slots=-2'],
+    ['requests', '-n', 'x'],
+  ];
+  for (const args of wrong) {
+    const {code, stderr} = await runCli(args);
+    t.is(code, 2, args.join(' '));
     t.regex(stderr, /Write a whole number above 0\.\n/u);
     t.notRegex(stderr, / at /u);
   }

@@ -93,6 +93,7 @@ test.serial('load takes context, slots and keep, and show tells of them on the o
 
 test.serial('the log of an engine can be read from another node, also after its end, and names no folder', async t => {
   const [one, two] = await pair(t, [`${count}.gguf`], [`${deep}.gguf`]);
+  t.regex((await one.cli('logs', deep)).stderr, /no engine of tiny-deep-F16 has run on two lately/u);
   t.is((await one.cli('load', deep)).code, 0);
   t.is((await one.cli('stop', deep)).code, 0);
   const logs = await one.cli('logs', deep);

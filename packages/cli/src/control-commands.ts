@@ -98,7 +98,11 @@ export async function showLogs(target: Target, follow: boolean, query: Query, cl
     after = outcome.next;
     expected = outcome.next;
     if (outcome.lines.length > 0) continue;
-    if (!follow) return;
+    if (!follow) {
+      if (after === 0)
+        terminal.error(`no engine of ${printable(target.model)} has run on ${whereOf(outcome)} lately\n`);
+      return;
+    }
     await clock.sleep(lookMs);
   }
 }

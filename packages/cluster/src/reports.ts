@@ -1,5 +1,5 @@
 /** What people and clients are told of the mesh: read-only pictures of this node and of what it has heard. */
-import {isAlive, isProven, shortNode, withoutDemo} from '@hearsay/core';
+import {isAlive, isProven, shortDigest, shortNode, withoutDemo} from '@hearsay/core';
 import type {
   Digest,
   EngineBeat,
@@ -264,7 +264,8 @@ function describeNode({
   'local' | 'address' | 'state' | 'note' | 'path' | 'roundTripMs'
 > {
   const models = inventory?.models ?? [];
-  const nameOf = (digest: Digest): string => models.find(model => model.digest === digest)?.names[0] ?? digest;
+  const nameOf = (digest: Digest): string =>
+    models.find(model => model.digest === digest)?.names[0] ?? shortDigest(digest);
   return {
     id: beat.node,
     name: beat.name,
