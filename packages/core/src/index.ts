@@ -62,6 +62,7 @@ export type {TimeLimit} from './time-limit.ts';
 export {applyInventory, applyRecord, emptyView, expireNodes, isAlive, dropUnneeded} from './view.ts';
 export type {KnownNode, View, ViewChange} from './view.ts';
 export {candidatesFor, isNamed} from './candidates.ts';
+export {exclusionWords} from './exclusion-words.ts';
 export type {Candidate, Exclusion, Question, Reach, SelfFacts} from './candidates.ts';
 export {compactFacts, decide} from './decide.ts';
 export type {DecisionFacts} from './decide.ts';
