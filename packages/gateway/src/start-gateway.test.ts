@@ -63,6 +63,13 @@ test('C31: on loopback a foreign Host header is refused with the setting that wo
   t.regex(await ask('tunnel.example:443'), /^HTTP\/1\.1 200/u);
 });
 
+test('a health check of HTTP/1.0, which names no host, is let in', async t => {
+  await using gateway = await openGateway(answering());
+  using client = await connectTo(gateway.url);
+  client.socket.write('GET /health HTTP/1.0\r\n\r\n');
+  t.regex(await client.until(/"status"/u), /^HTTP\/1\.1 200/u);
+});
+
 test('what is not HTTP is answered in the shape of all errors, and harms nobody', async t => {
   await using gateway = await openGateway(answering());
   using client = await connectTo(gateway.url);
