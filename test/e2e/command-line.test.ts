@@ -84,6 +84,20 @@ for (const [args, message] of usageErrors) {
   });
 }
 
+test('the gateway speaks TLS with the files that are set, and the commands say what a strange certificate needs', async t => {
+  const file = (name: string): string => join(import.meta.dirname, '..', 'fixtures', `localhost-${name}.pem`);
+  const daemon = await startDaemon(t, {
+    variables: {HEARSAY_TLS_CERT: file('cert'), HEARSAY_TLS_KEY: file('key')},
+  });
+  t.regex(daemon.url, /^https:/u);
+  const wary = await daemon.cli('status');
+  t.is(wary.code, 4);
+  t.regex(wary.stderr, /a certificate that is not trusted here .*NODE_EXTRA_CA_CERTS/u);
+  const trusting = {...process.env, HEARSAY_HOST: daemon.url, NODE_EXTRA_CA_CERTS: file('cert')};
+  const told = await runCli(['status'], trusting);
+  t.regex(told.stdout, /^gateway: +https:/mu, told.stderr);
+});
+
 test('R72: stop at a foreign server says that it is not hearsay, with 4', async t => {
   const server = createServer(
     (_, response) => void response.writeHead(404, {'content-type': 'text/html'}).end('<h1>no</h1>'),

@@ -164,7 +164,9 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
   for (const warning of unmatchedTables(Object.keys(config.engine.models), models.list())) deps.log('warn', warning);
   const openness = mesh.admin.report();
   const hasEngine = typeof engine !== 'string';
-  terminal.out(banner({status: status(), models: cluster.models(), nodes: cluster.nodes(), hasEngine, openness}));
+  const {requireKey} = config.gateway;
+  const known = {models: cluster.models(), nodes: cluster.nodes()};
+  terminal.out(banner({status: status(), ...known, hasEngine, requireKey, openness}));
   await untilAborted(stop);
 }
 
