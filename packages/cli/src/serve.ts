@@ -219,6 +219,7 @@ function reportStatus({
     models: cluster.models().filter(model => model.nodes.some(node => node.local)).length,
     loaded: cluster.engines().filter(engine => engine.node === 'local' && engine.state === 'ready').length,
     inFlight: cluster.inFlight(),
+    role: config.mesh.role,
     state: draining ? 'draining' : paused ? 'paused' : 'serving',
     policies: rules.length,
     dataFolder: config.dataFolder,

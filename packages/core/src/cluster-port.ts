@@ -154,6 +154,8 @@ export interface StatusReport {
   readonly models: number;
   readonly loaded: number;
   readonly inFlight: number;
+  /** `both`, `use` or `serve`: what it does for others, and they for it. */
+  readonly role?: string | undefined;
   /** `serving`, `draining` or `paused`. */
   readonly state: string;
   /** Policies that the owner has set for models, workloads and keys. */

@@ -3,6 +3,7 @@ import type {Exclusion} from './candidates.ts';
 /** Why a node was not asked, as people are told. */
 export const exclusionWords: Readonly<Record<Exclusion, string>> = {
   policy: 'the policy does not allow it',
+  role: 'this node only serves, and asks no other (mesh.role)',
   'not authorized': 'the key of the application does not allow it',
   'not connected': 'this node has no connection to it',
   quarantined: 'it did not answer lately, or only with errors, and is left alone for a moment',
