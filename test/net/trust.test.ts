@@ -85,3 +85,21 @@ netTest('R57: two machines with one data folder name each other', async t => {
     t.regex(daemon.stderr(), twin(host));
   }
 });
+
+netTest('R57: two daemons of one machine with copies of one data folder name each other', async t => {
+  t.timeout(300_000);
+  const lan = switchedLan(t, 1);
+  const mesh = `test-${randomUUID().slice(0, 8)}`;
+  const [original, copy] = [await dataFolder(t), await dataFolder(t)];
+  const within = lan.within(0);
+  const once = await startDaemon(t, {name: 'a', mesh, within, dataFolder: original});
+  await once.stop();
+  await cp(original, copy, {recursive: true});
+  const a = await startDaemon(t, {name: 'a', mesh, meshPort: 4328, within, dataFolder: original});
+  const b = await startDaemon(t, {name: 'b', mesh, meshPort: 4329, within, dataFolder: copy});
+  for (const daemon of [a, b]) {
+    const isNamed = async (): Promise<boolean> => /uses the same key/u.test((await daemon.cli('members')).stderr);
+    await until('it is named', isNamed, meetMsMax);
+    t.regex(daemon.stderr(), /uses the same key/u);
+  }
+});
