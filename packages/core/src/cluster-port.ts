@@ -216,6 +216,8 @@ export interface Cluster extends AsyncDisposable {
   why(id: string): WhyReport | undefined;
   /** Where a request would go, without running it. Throws as `dispatch` for a model that nobody has. */
   route(question: RouteQuestion): RouteReport;
+  /** Takes nothing new here, and resolves when nothing runs here any more, or when the signal aborts. */
+  retire(signal: AbortSignal): Promise<void>;
   /** What the owner has said about this node. */
   operator(): OperatorState;
   /** Changes it; resolves when the change is on disk and holds. */
