@@ -152,7 +152,9 @@ export function reportNodes(reportDeps: ReportDeps): readonly NodeReport[] {
         local: false,
         address: link?.address ?? '',
         state: isLinked ? stateOf(known.beat.flags) : 'unreachable',
-        note: isLinked ? machineNote(known.beat.flags) : 'heard of through other nodes, but not connected',
+        note: isLinked
+          ? machineNote(known.beat.flags)
+          : 'not connected: it ended, cannot be reached, or is only heard of through other nodes',
         path: link?.path ?? 'direct',
         relayedBy: link?.relay === undefined ? undefined : nameOf(link.relay),
         roundTripMs: link?.roundTripMs,
