@@ -101,7 +101,11 @@ test.serial('S91, S93, S94, S95: the same request under every form of policy', a
   t.regex(missed.headers.get('x-hearsay-reason') ?? '', /^preference not met/u, 'S92');
   await missed.text();
 
-  t.is((await one.cli('policy', 'set', model, 'pin=two')).code, 0);
+  const mistyped = await one.cli('policy', 'set', model, 'prefer=tow', 'exclude=two');
+  t.regex(mistyped.stderr, /note: no node is called tow at the moment; there are one, two\n$/u);
+  const set = await one.cli('policy', 'set', model, 'pin=two');
+  t.is(set.code, 0);
+  t.notRegex(set.stderr, /note/u);
   t.is(await ranAt(one.url, {}, {'x-hearsay-policy': 'pin=one'}), 'two', 'the owner wins');
   t.is(await ranAt(two.url, {}, {'x-hearsay-policy': 'pin=one'}), 'one', 'at this node only');
   t.regex((await one.cli('policy', 'ls')).stdout, new RegExp(`^FOR +POLICY\n${model.toLowerCase()} +pin=two\n$`, 'u'));
