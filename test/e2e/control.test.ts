@@ -74,7 +74,7 @@ test.serial('load takes context, slots and keep, and show tells of them on the o
   const [one, two] = await pair(t, [`${count}.gguf`], [`${deep}.gguf`], {HEARSAY_KEEP_ALIVE: '2m'});
   const load = await one.cli('load', deep, '--context', '512', '--slots', '3', '--keep');
   t.is(load.code, 0, load.stderr);
-  t.regex(load.stderr, /tiny-deep-F16 is loaded on two/u);
+  t.regex(load.stderr, /tiny-deep-F16 is loaded on two, with 3 slots of 512 tokens/u);
   t.regex(
     (await one.cli('show', deep)).stdout,
     /node: +two: ready\n +3 slots of 512 tokens, 0 busy, 0 waiting\n +loaded /u,
