@@ -173,7 +173,7 @@ export async function serve(options: ServeOptions, deps: ServeDeps, ends: Ends):
   for (const warning of unmatchedTables(Object.keys(config.engine.models), models.list())) deps.log('warn', warning);
   const openness = mesh.admin.report();
   const hasEngine = typeof engine !== 'string';
-  const {requireKey} = config.gateway;
+  const requireKey = config.gateway.requireKey || config.gateway.keys.length > 0;
   const known = {models: cluster.models(), nodes: cluster.nodes()};
   terminal.out(banner({status: status(), ...known, hasEngine, requireKey, openness}));
   await untilAborted(stop);
