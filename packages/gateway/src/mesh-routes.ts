@@ -75,5 +75,6 @@ function isHere({socket}: IncomingMessage): boolean {
 }
 
 function notHere(): Problem {
-  return badRequest('only commands on the machine of this node may do that', {status: 403, code: 'not_local'});
+  const message = 'only commands on the machine of this node may do that';
+  return badRequest(message, {status: 403, type: 'permission_error', code: 'not_local'});
 }
