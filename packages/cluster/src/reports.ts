@@ -275,7 +275,7 @@ function describeNode({
     memoryKind: beat.memory.kind,
     memoryTotalBytes: beat.memory.totalBytes,
     memoryFreeBytes: beat.memory.freeBytes,
-    models: models.length,
+    models: withoutDemo(models).length,
     loaded: beat.engines.filter(({readiness}) => readiness === 'ready').map(({digest}) => nameOf(digest)),
     busy: beat.engines.reduce((sum, {busy}) => sum + busy, 0),
     slots: beat.engines.reduce((sum, {slots}) => sum + slots, 0),
