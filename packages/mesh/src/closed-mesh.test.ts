@@ -151,6 +151,18 @@ test('all know the founder by its name, and are told that it cannot be revoked',
   t.regex(await refusal(t, a.admin.revoke('Anna')), /this node.*hearsay leave/u);
 });
 
+test('the only keeper does not leave others behind by mistake', async t => {
+  const {start} = await place(t);
+  const [a, b] = [await start('a'), await start('b')];
+  await a.admin.lock(never);
+  await a.admin.leave();
+  await a.admin.lock(never);
+  await b.admin.join(await codeOf(a), never);
+  t.regex(await refusal(t, a.admin.leave()), /the only keeper: without it b .*--keeper.*--force/u);
+  t.is((await a.admin.leave({force: true})).mode, 'lan');
+  t.is((await b.admin.leave()).mode, 'lan');
+});
+
 test('members share a secret that was never told to anybody else, and a new mesh has another one', async t => {
   const {start} = await place(t);
   const [a, b, c] = [await start('a'), await start('b'), await start('c')];

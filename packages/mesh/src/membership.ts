@@ -209,6 +209,18 @@ export class Membership {
     throw new Fault('BAD_REQUEST', `this node may not ${to}; do it on ${where}`);
   }
 
+  /** Throws BAD_REQUEST when this node is the only keeper that others have. */
+  mustBeSpared(): void {
+    const standing = this.ownStanding();
+    if (standing.kind !== 'member' || standing.role !== 'keeper') return;
+    const others = this.#state.members.filter(({node}) => node !== this.#config.self && !this.#revoked.has(node));
+    if (others.length === 0 || others.some(({role}) => role === 'keeper')) return;
+    const names = others.map(({node, name}) => name || shortNode(node)).join(', ');
+    const what = `this node is the only keeper: without it ${names} can let nobody in, and their passes end`;
+    const todo = 'Make another keeper first (hearsay invite --keeper), or leave all the same: hearsay leave --force';
+    throw new Fault('BAD_REQUEST', `${what}. ${todo}`);
+  }
+
   /** A new pass for a node, with everything that shows that this node may give it. */
   issue(node: NodeId, name: string, role: Role): readonly SignedStatement[] {
     const {mesh} = this;

@@ -197,8 +197,9 @@ export function meshAdmin(deps: AdminDeps): MeshAdmin {
       await told;
       return name === '' ? shortNode(node) : `${name} (${shortNode(node)})`;
     },
-    async leave() {
+    async leave({force} = {force: false}) {
       if (membership.mesh === undefined) throw new Fault('BAD_REQUEST', 'this node belongs to no closed mesh');
+      if (!force) membership.mustBeSpared();
       await membership.leave();
       parts.dialling.release();
       for (const node of links.nodes()) for (const each of links.connections(node)) each.abort(new Error('left'));
