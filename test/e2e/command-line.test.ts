@@ -84,6 +84,20 @@ for (const [args, message] of usageErrors) {
   });
 }
 
+test('the gateway speaks TLS with the files that are set, and the commands say what a strange certificate needs', async t => {
+  const file = (name: string): string => join(import.meta.dirname, '..', 'fixtures', `localhost-${name}.pem`);
+  const daemon = await startDaemon(t, {
+    variables: {HEARSAY_TLS_CERT: file('cert'), HEARSAY_TLS_KEY: file('key')},
+  });
+  t.regex(daemon.url, /^https:/u);
+  const wary = await daemon.cli('status');
+  t.is(wary.code, 4);
+  t.regex(wary.stderr, /a certificate that is not trusted here .*NODE_EXTRA_CA_CERTS/u);
+  const trusting = {...process.env, HEARSAY_HOST: daemon.url, NODE_EXTRA_CA_CERTS: file('cert')};
+  const told = await runCli(['status'], trusting);
+  t.regex(told.stdout, /^gateway: +https:/mu, told.stderr);
+});
+
 test('R72: stop at a foreign server says that it is not hearsay, with 4', async t => {
   const server = createServer(
     (_, response) => void response.writeHead(404, {'content-type': 'text/html'}).end('<h1>no</h1>'),
@@ -107,9 +121,15 @@ test('S57: stopping a model that nobody has ends with 3 and names it', async t =
 });
 
 test('a number that makes no sense is a usage error in words, without a stack trace', async t => {
-  for (const flag of ['--slots=0', '--context=1k', '--slots=-2']) {
-    const {code, stderr} = await runCli(['load', 'tiny', flag]);
-    t.is(code, 2, flag);
+  const wrong = [
+    ['load', 'tiny', '--slots=0'],
+    ['load', 'tiny', '--context=1k'],
+    ['load', 'tiny', '--slots=-2'],
+    ['requests', '-n', 'x'],
+  ];
+  for (const args of wrong) {
+    const {code, stderr} = await runCli(args);
+    t.is(code, 2, args.join(' '));
     t.regex(stderr, /Write a whole number above 0\.\n/u);
     t.notRegex(stderr, / at /u);
   }

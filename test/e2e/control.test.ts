@@ -74,7 +74,7 @@ test.serial('load takes context, slots and keep, and show tells of them on the o
   const [one, two] = await pair(t, [`${count}.gguf`], [`${deep}.gguf`], {HEARSAY_KEEP_ALIVE: '2m'});
   const load = await one.cli('load', deep, '--context', '512', '--slots', '3', '--keep');
   t.is(load.code, 0, load.stderr);
-  t.regex(load.stderr, /tiny-deep-F16 is loaded on two/u);
+  t.regex(load.stderr, /tiny-deep-F16 is loaded on two, with 3 slots of 512 tokens/u);
   t.regex(
     (await one.cli('show', deep)).stdout,
     /node: +two: ready\n +3 slots of 512 tokens, 0 busy, 0 waiting\n +loaded /u,
@@ -93,6 +93,7 @@ test.serial('load takes context, slots and keep, and show tells of them on the o
 
 test.serial('the log of an engine can be read from another node, also after its end, and names no folder', async t => {
   const [one, two] = await pair(t, [`${count}.gguf`], [`${deep}.gguf`]);
+  t.regex((await one.cli('logs', deep)).stderr, /no engine of tiny-deep-F16 has run on two lately/u);
   t.is((await one.cli('load', deep)).code, 0);
   t.is((await one.cli('stop', deep)).code, 0);
   const logs = await one.cli('logs', deep);

@@ -2,12 +2,13 @@ import {randomUUID} from 'node:crypto';
 import {copyFile, readFile, unlink, writeFile} from 'node:fs/promises';
 import {join} from 'node:path';
 import test from 'ava';
+import {systemClock} from '@hearsay/cli';
 import {chat, chatText, collect, counted, deltaOf} from '../support/chat.ts';
 import {startDaemon} from '../support/daemon.ts';
 import type {Daemon} from '../support/daemon.ts';
 import {modelFolder, tinyModel} from '../support/models.ts';
 import {processesWith} from '../support/processes.ts';
-import {engines, models, status} from '../support/reports.ts';
+import {engines, models, nodes, status} from '../support/reports.ts';
 import {timed, until} from '../support/until.ts';
 
 /** Long enough to be killed in: the slow model, thousands of tokens. */
@@ -15,17 +16,21 @@ const endless = {model: 'tiny-deep-F16', max_tokens: 3000, ignore_eos: true};
 const variables = {HEARSAY_THREADS: '1'};
 
 /** An entry node without models, and as many holders of the slow one. */
-async function startHolders(t: Parameters<typeof startDaemon>[0], count: number): Promise<readonly Daemon[]> {
+async function startHolders(
+  t: Parameters<typeof startDaemon>[0],
+  count: number,
+  more: Readonly<Record<string, string>> = {},
+): Promise<readonly Daemon[]> {
   const mesh = `test-${randomUUID().slice(0, 8)}`;
   const folder = await modelFolder(t, 'tiny-deep-F16.gguf');
   const holders = Array.from({length: count}, async (_, index) =>
-    startDaemon(t, {name: `holder-${index}`, mesh, models: [folder], variables}),
+    startDaemon(t, {name: `holder-${index}`, mesh, models: [folder], variables: {...variables, ...more}}),
   );
   const daemons = await Promise.all([startDaemon(t, {name: 'entry', mesh}), ...holders]);
   const [entry] = daemons;
   const url = entry?.url ?? '';
   await until('the entry node knows every holder', async () =>
-    (await models(url)).some(({nodes}) => nodes.length === count),
+    (await models(url)).some(model => model.nodes.length === count),
   );
   return daemons;
 }
@@ -100,6 +105,40 @@ test.serial('Ctrl-C ends a node cleanly within five seconds with a stream open',
   t.true(ms < 5000, `${ms} ms`);
   t.true([0, 130].includes(value), `exit code ${value}`);
   t.deepEqual(processesWith(folder), []);
+});
+
+test.serial('SIGTERM lets a running answer end while new requests go elsewhere, and then the node ends', async t => {
+  const [entry, holder] = await startHolders(t, 1, {HEARSAY_DRAIN_LIMIT: '5m'});
+  if (!entry || !holder) return t.fail();
+  const {events} = await chat(entry.url, {...endless, max_tokens: 300});
+  await events.next();
+  holder.kill('SIGTERM');
+  await until('all know that it takes nothing new', async () =>
+    (await nodes(entry.url)).some(({name, state}) => name === holder.name && state === 'draining'),
+  );
+  const refused = await chat(holder.url, {...endless, max_tokens: 1});
+  t.is(refused.status, 503);
+  const {done, error} = await collect(events);
+  t.true(done, error?.message);
+  t.is(await holder.exited, 0);
+});
+
+test.serial('SIGTERM waits for as long as is set, and a second one ends what runs with an error', async t => {
+  const [entry, holder] = await startHolders(t, 1, {HEARSAY_DRAIN_LIMIT: '60s'});
+  if (!entry || !holder) return t.fail();
+  const {events} = await chat(holder.url, endless);
+  await events.next();
+  holder.kill('SIGTERM');
+  await until('it drains', () => holder.stderr().includes('may go on for 60 s'));
+  await systemClock.sleep(600); // sooner, it counts as the same one
+  const ended = timed(async () => holder.exited);
+  holder.kill('SIGTERM');
+  const rest = await collect(events);
+  t.false(rest.done);
+  t.not(rest.error, undefined, 'the client is told');
+  const {value, ms} = await ended;
+  t.is(value, 0);
+  t.true(ms < 10_000, `${ms} ms`);
 });
 
 test.serial('R1, C7: a client that leaves frees the slot on the other node', async t => {

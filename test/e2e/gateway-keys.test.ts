@@ -4,6 +4,7 @@ import {runCli, startDaemon} from '../support/daemon.ts';
 test.serial('C33: with keys, the commands and clients that have one are served, and nobody else', async t => {
   const keys = {HEARSAY_KEYS: 'first-key,second-key'};
   const daemon = await startDaemon(t, {demo: true, variables: keys});
+  t.regex(daemon.stdout(), /try .*"authorization: Bearer \$HEARSAY_KEY"/u);
   const withHost = {...process.env, HEARSAY_HOST: daemon.url};
 
   const own = await runCli(['status'], {...process.env, ...keys, HEARSAY_DATA_DIR: daemon.dataFolder});

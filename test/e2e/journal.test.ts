@@ -135,6 +135,9 @@ test.serial('route tells from any node where a request would go, and runs nothin
   const pinned = await entry.cli('route', 'tiny-count-F16', '--policy', 'pin=entry');
   t.regex(pinned.stdout, /could run nowhere now[^]*holder-0: the policy does not allow it/u);
   t.is((await entry.cli('route', 'no-such')).code, 3);
+  const needs = await entry.cli('route', 'tiny-count-F16', '--needs', 'tools,visoin');
+  t.is(needs.code, 2);
+  t.regex(needs.stderr, /needs must be a list of chat, .*vision, audio/u);
   t.deepEqual(await engines(holder.url), []);
   const {requests}: {requests: unknown[]} = JSON.parse((await entry.cli('requests', '--json')).stdout);
   t.deepEqual(requests, []);

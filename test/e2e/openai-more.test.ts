@@ -169,13 +169,15 @@ test.serial('a model that cannot do what is asked is a 400 that says so, not som
   for (const {client, holder} of await clients(t, 'tiny-count-F16.gguf', 'tiny-embed-F16.gguf')) {
     const messages = [{role: 'user' as const, content: 'x'}];
     const file = new File(['RIFF'], 'a.wav');
+    const image = {type: 'image_url' as const, image_url: {url: 'data:image/png;base64,AAAA'}};
     for (const ask of [
       client.embeddings.create({model, input: 'x'}),
       client.chat.completions.create({model: 'tiny-embed-F16', messages}),
       client.audio.transcriptions.create({model, file}),
+      client.chat.completions.create({model, messages: [{role: 'user', content: [image]}]}),
     ]) {
       const error = await t.throwsAsync(ask, {instanceOf: OpenAI.BadRequestError});
-      t.regex(error?.message ?? '', /cannot do this: it lacks (?:embeddings|chat|audio)/u);
+      t.regex(error?.message ?? '', /cannot do this: it lacks (?:embeddings|chat|audio|vision)$/u);
     }
     t.deepEqual(await engines(holder.url), [], 'nothing was loaded to find that out');
   }

@@ -70,7 +70,7 @@ test.serial('a node whose owner uses it takes nothing and gives its memory back 
   t.is((await engines(daemon.url)).length, 1);
   await daemon.cli('pause');
   await until('the model is unloaded', async () => (await engines(daemon.url)).length === 0);
-  t.regex(String(await ranAt(daemon.url)), /^503 .*one: paused/u);
+  t.regex(String(await ranAt(daemon.url)), /^503 .*one: its owner uses the machine/u);
   await daemon.cli('resume');
   t.is(await ranAt(daemon.url), 'one');
 });
@@ -91,7 +91,7 @@ test.serial('S91, S93, S94, S95: the same request under every form of policy', a
   }
   t.regex(
     String(await ranAt(one.url, {model: `${model}@three`})),
-    /^503 .*pinned to three, and it cannot run this now/u,
+    /^503 .*pinned to three, and it cannot run this now \(no node of that name is here; those that are: (one, two|two, one)\)/u,
   );
   const missed = await fetch(`${one.url}/v1/chat/completions`, {
     method: 'POST',
@@ -101,7 +101,11 @@ test.serial('S91, S93, S94, S95: the same request under every form of policy', a
   t.regex(missed.headers.get('x-hearsay-reason') ?? '', /^preference not met/u, 'S92');
   await missed.text();
 
-  t.is((await one.cli('policy', 'set', model, 'pin=two')).code, 0);
+  const mistyped = await one.cli('policy', 'set', model, 'prefer=tow', 'exclude=two');
+  t.regex(mistyped.stderr, /note: no node is called tow at the moment; there are one, two\n$/u);
+  const set = await one.cli('policy', 'set', model, 'pin=two');
+  t.is(set.code, 0);
+  t.notRegex(set.stderr, /note/u);
   t.is(await ranAt(one.url, {}, {'x-hearsay-policy': 'pin=one'}), 'two', 'the owner wins');
   t.is(await ranAt(two.url, {}, {'x-hearsay-policy': 'pin=one'}), 'one', 'at this node only');
   t.regex((await one.cli('policy', 'ls')).stdout, new RegExp(`^FOR +POLICY\n${model.toLowerCase()} +pin=two\n$`, 'u'));

@@ -59,7 +59,9 @@ test.serial('a node that only serves runs what others ask, and asks nobody itsel
   t.is((await ask(server.url, 'tiny-count-F16')).text, counted(3), 'its own models it runs for itself too');
 
   await until('the server has heard of the model', async () => (await models(server.url)).length === 2);
-  const refused = await ask(server.url, 'tiny-other-Q4_0');
-  t.log(refused.status, refused.text);
-  t.true(refused.status === 404 || refused.status === 503);
+  const body = JSON.stringify({model: 'tiny-other-Q4_0', messages: []});
+  const refused = await fetch(`${server.url}/v1/chat/completions`, {method: 'POST', body});
+  t.is(refused.status, 503);
+  t.regex(await refused.text(), /other: this node only serves, and asks no other/u);
+  t.regex((await server.cli('status')).stdout, /^mesh: .* \(runs what they ask, and asks none of them\)$/mu);
 });

@@ -49,6 +49,15 @@ netTest('a node on a network that it does not know admits nobody, says so, and i
   t.regex(await says(laptop, 'network', 'trust', 'eth0'), /open to this LAN: 10\.88\.0\.0\/24/u);
   await until('they meet', async () => (await alive(laptop)) === 'laptop other', 2 * meetMsMax);
   await until('both', async () => (await alive(other)) === 'laptop other', meetMsMax);
+  for (const [what, why] of [
+    ['8.8.8.0/24', /has public addresses, and only private ones are ever trusted.*hearsay invite/u],
+    ['0.0.0.0/0', /has public addresses/u],
+    ['lo0', /neither a subnet nor an interface/u],
+  ] as const) {
+    const answer = await laptop.cli('network', 'trust', what);
+    t.is(answer.code, 2);
+    t.regex(answer.stderr, why);
+  }
   await says(laptop, 'network', 'forget', 'eth0');
   await until('it is alone again', async () => (await alive(laptop)) === 'laptop', meetMsMax);
 });
@@ -74,5 +83,23 @@ netTest('R57: two machines with one data folder name each other', async t => {
   ] as const) {
     await until('it is named', async () => twin(host).test((await daemon.cli('members')).stderr), meetMsMax);
     t.regex(daemon.stderr(), twin(host));
+  }
+});
+
+netTest('R57: two daemons of one machine with copies of one data folder name each other', async t => {
+  t.timeout(300_000);
+  const lan = switchedLan(t, 1);
+  const mesh = `test-${randomUUID().slice(0, 8)}`;
+  const [original, copy] = [await dataFolder(t), await dataFolder(t)];
+  const within = lan.within(0);
+  const once = await startDaemon(t, {name: 'a', mesh, within, dataFolder: original});
+  await once.stop();
+  await cp(original, copy, {recursive: true});
+  const a = await startDaemon(t, {name: 'a', mesh, meshPort: 4328, within, dataFolder: original});
+  const b = await startDaemon(t, {name: 'b', mesh, meshPort: 4329, within, dataFolder: copy});
+  for (const daemon of [a, b]) {
+    const isNamed = async (): Promise<boolean> => /uses the same key/u.test((await daemon.cli('members')).stderr);
+    await until('it is named', isNamed, meetMsMax);
+    t.regex(daemon.stderr(), /uses the same key/u);
   }
 });

@@ -9,7 +9,7 @@ async function ask<T>(url: string, path: string): Promise<T> {
 
 export const status = async (url: string): Promise<StatusReport> => ask(url, 'status');
 
-async function nodes(url: string): Promise<readonly NodeReport[]> {
+export async function nodes(url: string): Promise<readonly NodeReport[]> {
   return (await ask<{nodes: NodeReport[]}>(url, 'nodes')).nodes;
 }
 

@@ -30,6 +30,7 @@ export function scriptedCluster(script: Script, models: readonly ModelReport[] =
     engines: (): readonly EngineReport[] => [],
     nodes: (): readonly NodeReport[] => [],
     inFlight: () => 0,
+    retire: async () => undefined,
     waiting: () => undefined,
     stop: async model => {
       stopped.push(model);

@@ -66,7 +66,7 @@ const peer = (name: string): NodeReport => ({
 const openness = {mode: 'lan', openTo: ['192.168.1.0/24'], members: [], warnings: []} as const;
 
 const text = (changes: Partial<BannerFacts> = {}): string =>
-  banner({status, models: [model('qwen3:4b')], nodes: [], hasEngine: true, openness, ...changes});
+  banner({status, models: [model('qwen3:4b')], nodes: [], hasEngine: true, requireKey: false, openness, ...changes});
 
 test('the banner says what runs where, who may come, and what to try', t => {
   t.is(
@@ -130,4 +130,9 @@ test('a closed mesh says so, and what somebody should look at is said before eve
   const said = text({openness: {...openness, mode: 'members', openTo: [], warnings: ['the key is copied']}});
   t.regex(said, /mesh {6}home, closed, 0 members; no peers/u);
   t.regex(said, /note {6}the key is copied\n/u);
+});
+
+test('where everybody needs a key, the line to try has a place for it', t => {
+  t.regex(text({requireKey: true}), /curl -N \S+ -H "authorization: Bearer \$HEARSAY_KEY" -H 'content-type/u);
+  t.notRegex(text(), /authorization/u);
 });

@@ -8,6 +8,8 @@ export interface BannerFacts {
   readonly nodes: readonly NodeReport[];
   /** Whether this machine can run its models itself. */
   readonly hasEngine: boolean;
+  /** Programs of this machine need a key too. */
+  readonly requireKey: boolean;
   /** Whose machines are admitted, and what somebody should look at. */
   readonly openness: Pick<MeshReport, 'mode' | 'openTo' | 'members' | 'warnings'>;
 }
@@ -16,7 +18,7 @@ export interface BannerFacts {
 const namesMax = 6;
 
 /** What `hearsay serve` says when it runs. Pure; its last line says `ready`. */
-export function banner({status, models, nodes, hasEngine, openness}: BannerFacts): string {
+export function banner({status, models, nodes, hasEngine, requireKey, openness}: BannerFacts): string {
   const lines = [
     `hearsay ${status.version}: node ${status.name} (${shortNode(status.id)})`,
     `  gateway   ${status.gateway}`,
@@ -24,7 +26,7 @@ export function banner({status, models, nodes, hasEngine, openness}: BannerFacts
     `  engine    ${status.engine}`,
     ...describeModels(models).map((line, index) => `  ${index === 0 ? 'models' : '      '}    ${line}`),
     ...openness.warnings.map(warning => `  note      ${warning}`),
-    ...describeTrial(status, hasEngine ? models : models.filter(isElsewhere)),
+    ...describeTrial(status, hasEngine ? models : models.filter(isElsewhere), requireKey),
     `ready: ${status.gateway}`,
   ];
   return `${lines.map(printable).join('\n')}\n`;
@@ -58,7 +60,11 @@ function describeModels(models: readonly ModelReport[]): readonly string[] {
   ];
 }
 
-function describeTrial({gateway}: StatusReport, models: readonly ModelReport[]): readonly string[] {
+function describeTrial(
+  {gateway}: StatusReport,
+  models: readonly ModelReport[],
+  requireKey: boolean,
+): readonly string[] {
   const usable = models.filter(model => model.problem === undefined);
   const chat = usable.find(model => model.capabilities.includes('chat'));
   const model = chat ?? usable.find(({capabilities}) => capabilities.includes('completion'));
@@ -68,7 +74,8 @@ function describeTrial({gateway}: StatusReport, models: readonly ModelReport[]):
     : ['completions', {prompt: 'Once upon a time', max_tokens: 64}];
   // A quote would end the shell's word.
   const body = JSON.stringify({model: model.name, stream: true, ...prompt}).replaceAll("'", String.raw`'\''`);
-  return [`  try       curl -N ${gateway}/v1/${path} -H 'content-type: application/json' -d '${body}'`];
+  const key = requireKey ? ` -H "authorization: Bearer $HEARSAY_KEY"` : '';
+  return [`  try       curl -N ${gateway}/v1/${path}${key} -H 'content-type: application/json' -d '${body}'`];
 }
 
 function isElsewhere(model: ModelReport): boolean {

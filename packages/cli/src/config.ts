@@ -16,10 +16,15 @@ import {suggest} from './suggest.ts';
 import type {Variables} from './system.ts';
 import {parseWorkloads} from './workload-settings.ts';
 
+/** With the five seconds of a clean end it stays below the ten after which many give up waiting and kill. */
+const drainMsDefault = 4000;
+const drainMsMost = 24 * 60 * 60_000;
+
 /** What one daemon runs with. */
 export interface Config {
   readonly name: string;
   readonly dataFolder: string;
+  readonly drainMsMax: number;
   readonly logLevel: LogLevel;
   readonly gateway: {
     readonly host: string;
@@ -163,6 +168,7 @@ export function toConfig(sources: readonly SettingsSource[], surroundings: Surro
   return {
     name: settings.name ?? surroundings.machine,
     dataFolder,
+    drainMsMax: Math.min(settings.drain_limit ?? drainMsDefault, drainMsMost),
     logLevel: settings.log_level ?? 'info',
     gateway: {
       host: settings['gateway.host'] ?? '127.0.0.1',

@@ -44,7 +44,11 @@ async function untilLoaded(outcome: EngineOutcome, target: Target, query: Query,
   const path = queryPath('show', {model: target.model, node: outcome.id});
   for (let shown = ''; ; await clock.sleep(lookMs)) {
     const [now] = (await client.list(path, engineOutcomesSchema)).report.nodes;
-    if (now?.engine?.state === 'ready') break;
+    if (now?.engine?.state === 'ready') {
+      const {slots, context} = now.engine; // as they came out: the model, and the memory, may allow less than was asked
+      const size = `${slots === 1 ? '1 slot' : `${slots} slots`} of ${context} tokens`;
+      return terminal.error(`${printable(target.model)} is loaded on ${whereOf(outcome)}, with ${size}\n`);
+    }
     const failure = now?.refused ?? now?.engine?.failure;
     if (now?.engine?.state === 'broken') throw refused(outcome, failure ?? 'it is broken');
     if (now?.engine === undefined) throw refused(outcome, failure ?? 'somebody stopped it while it was loading');
@@ -52,7 +56,6 @@ async function untilLoaded(outcome: EngineOutcome, target: Target, query: Query,
     if (terminal.isInteractive && line !== shown) terminal.error(line);
     shown = line;
   }
-  terminal.error(`${printable(target.model)} is loaded on ${whereOf(outcome)}\n`);
 }
 
 /** Says nothing when it worked (S57), and "stopping" when the end takes longer. */
@@ -98,7 +101,11 @@ export async function showLogs(target: Target, follow: boolean, query: Query, cl
     after = outcome.next;
     expected = outcome.next;
     if (outcome.lines.length > 0) continue;
-    if (!follow) return;
+    if (!follow) {
+      if (after === 0)
+        terminal.error(`no engine of ${printable(target.model)} has run on ${whereOf(outcome)} lately\n`);
+      return;
+    }
     await clock.sleep(lookMs);
   }
 }

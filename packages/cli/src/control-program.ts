@@ -73,7 +73,8 @@ export function addControl(program: Command, host: () => Option, queryFor: Query
   });
 }
 
-function positiveInteger(text: string): number {
+/** Reads an argument of the command line. */
+export function positiveInteger(text: string): number {
   if (!/^[1-9]\d{0,8}$/u.test(text)) throw new InvalidArgumentError('Write a whole number above 0.');
   return Number(text);
 }

@@ -74,10 +74,18 @@ export class DaemonClient {
       if (cause instanceof DOMException && cause.name === 'TimeoutError') {
         throw new Fault('TIMED_OUT', `the daemon at ${this.#url} did not answer within ${limitMs / 1000} s`, {cause});
       }
-      const why = describeError(cause instanceof Error && cause.cause !== undefined ? cause.cause : cause);
-      const message = `cannot reach a daemon at ${this.#url} (${why}); start one with: hearsay serve`;
-      throw new Fault('PEER_FAILED', message, {cause});
+      throw this.#unreachable(cause);
     }
+  }
+
+  #unreachable(cause: unknown): Fault {
+    const reason = cause instanceof Error && cause.cause !== undefined ? cause.cause : cause;
+    const why = describeError(reason);
+    const message = isAboutCertificate(reason)
+      ? `what answers at ${this.#url} shows a certificate that is not trusted here (${why}). Use a name that is in it ` +
+        '(--host), and if no known authority has signed it, set NODE_EXTRA_CA_CERTS to the file of gateway.tls_cert'
+      : `cannot reach a daemon at ${this.#url} (${why}); start one with: hearsay serve`;
+    return new Fault('PEER_FAILED', message, {cause});
   }
 
   #foreign(status: number, contentType: string): Fault {
@@ -86,6 +94,11 @@ export class DaemonClient {
       'Name the right address with --host or HEARSAY_HOST, or start a daemon with: hearsay serve';
     return new Fault('PEER_FAILED', message, {details: {status}});
   }
+}
+
+/** Node's codes for a certificate that it does not accept, as OpenSSL names them, and its own for a wrong name. */
+function isAboutCertificate(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && /CERT|LEAF_SIGNATURE|ISSUER/u.test(String(error.code));
 }
 
 function parseJson(text: string): unknown {

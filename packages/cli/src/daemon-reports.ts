@@ -28,6 +28,7 @@ export const statusSchema: z.ZodType<StatusReport> = z.object({
   models: z.number(),
   loaded: z.number(),
   inFlight: z.number(),
+  role: z.string().optional(),
   state: z.string().default('serving'),
   policies: z.number().default(0),
   dataFolder: z.string(),

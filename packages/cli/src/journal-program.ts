@@ -1,16 +1,13 @@
 import type {Command, Option} from 'commander';
 import {z} from 'zod';
+import {positiveInteger} from './control-program.ts';
 import {replayRequest, showRequests, showRoute, showWhy} from './journal-commands.ts';
 import type {Query} from './query-commands.ts';
 import {systemClock} from './system.ts';
 
 const requestsFlags = z.object({
   follow: z.boolean().default(false),
-  lines: z
-    .string()
-    .regex(/^\d{1,4}$/u)
-    .transform(Number)
-    .optional(),
+  lines: z.number().optional(),
 });
 const routeFlags = z.object({
   promptBytes: z.string().optional(),
@@ -29,7 +26,7 @@ export function addJournalCommands(
   const requests = asking(program.command('requests'))
     .description('list what happened to requests at this node, the newest last')
     .option('-f, --follow', 'go on with each request that ends')
-    .option('-n, --lines <count>', 'how many (default: 20)');
+    .option('-n, --lines <count>', 'how many (default: 20)', positiveInteger);
   requests.action(async () => {
     const {follow, lines: count} = requestsFlags.parse(requests.opts());
     await showRequests(await queryFor(requests), {follow, count}, systemClock);

@@ -60,7 +60,7 @@ function daemon({
     policies: 0,
     dataFolder: '/data',
   };
-  return {status, nodes, models, mesh: {warnings}};
+  return {status, nodes, models, mesh: {mode: 'lan', warnings}};
 }
 
 function peer(name: string, changes: Partial<NodeReport> = {}): NodeReport {
@@ -126,6 +126,13 @@ test('a LAN that is not trusted is a warning with the command that trusts it; co
   const lines = complaints({networks});
   t.is(lines.length, 1);
   t.regex(lines[0] ?? '', /eth0 .* not trusted.*hearsay network trust eth0$/u);
+});
+
+test('in a closed mesh no network needs to be trusted, as on a relay that has only a public address', t => {
+  const closed = {...daemon({}), mesh: {mode: 'members', warnings: []}} as const;
+  for (const networks of [[], [network('eth0', {trusted: false})]])
+    t.deepEqual(complaints({daemon: closed, networks}), []);
+  t.is(complaints({networks: []}).length, 1);
 });
 
 test('R54: multicast that does not work is told for each interface, with the way around it', t => {

@@ -37,7 +37,7 @@ export interface DaemonFacts {
   readonly nodes: readonly NodeReport[];
   readonly models: readonly ModelReport[];
   /** Undefined when this program may not ask about membership. */
-  readonly mesh: Pick<MeshReport, 'warnings'> | undefined;
+  readonly mesh: Pick<MeshReport, 'mode' | 'warnings'> | undefined;
 }
 
 /** All that `hearsay doctor` looks at. */
@@ -73,7 +73,7 @@ export function judgeHealth(facts: HealthFacts): readonly Check[] {
     judgeDaemon(daemon),
     judgePort('mesh port', ports.mesh, 'let the other nodes through the firewall there, or set mesh.port'),
     judgePort('gateway port', ports.gateway, 'set gateway.port, or tell clients the other port'),
-    ...judgeNetworks(facts.networks),
+    ...judgeNetworks(facts.networks, here?.mesh?.mode === 'members'),
     ...judgeMulticast(facts.multicast),
     ...(here === undefined ? [] : [...judgePeers(here), ...judgeFirewall(here), ...judgeNames(here)]),
     judgeEngine(facts.engine),
@@ -115,8 +115,9 @@ function judgePort(subject: string, {port, state, owner, used}: PortFacts, remed
   return {subject, grade: 'warning', finding: `${port} is taken by ${by}; ${instead}`, remedy};
 }
 
-function judgeNetworks(networks: HealthFacts['networks']): readonly Check[] {
+function judgeNetworks(networks: HealthFacts['networks'], isClosed: boolean): readonly Check[] {
   const subject = 'network';
+  if (isClosed) return [ok(subject, 'the mesh is closed: its members are admitted from everywhere')];
   if ('missing' in networks) {
     return [{subject, grade: 'problem', finding: networks.missing, remedy: 'correct or delete that file'}];
   }

@@ -58,5 +58,5 @@ function listOf(text: string): readonly string[] {
 
 function rateOf(text: string): number {
   if (/^[1-9]\d{0,8}$/u.test(text)) return Number(text);
-  throw new Fault('BAD_REQUEST', `--rate must be a whole number, not ${JSON.stringify(text)}`);
+  throw new Fault('BAD_REQUEST', `--rate must be a whole number above 0, not ${JSON.stringify(text)}`);
 }

@@ -68,6 +68,7 @@ test('a data folder that cannot be one is a matter of the configuration', async 
   const fault = await t.throwsAsync(lockDataFolder(folder), {instanceOf: Fault});
   t.is(fault?.code, 'BAD_CONFIG');
   t.true(fault?.message.includes(folder) && fault.message.includes('--data-dir'));
+  t.regex(fault?.message ?? '', /EEXIST|ENOTDIR/u, 'the reason is there too');
 });
 
 test('a damaged daemon.json names nobody and does not hinder a start', async t => {

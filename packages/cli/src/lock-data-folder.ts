@@ -1,7 +1,7 @@
-import {mkdir, rm} from 'node:fs/promises';
+import {access, constants, mkdir, rm} from 'node:fs/promises';
 import {join} from 'node:path';
 import {DatabaseSync} from 'node:sqlite';
-import {Fault} from '@hearsay/core';
+import {describeError, Fault} from '@hearsay/core';
 import {readRunningDaemon} from './running-daemon.ts';
 import {writeWhole} from './write-whole.ts';
 
@@ -41,7 +41,7 @@ async function makeFolder(folder: string): Promise<void> {
   try {
     await mkdir(folder, {recursive: true, mode: 0o700});
   } catch (cause) {
-    throw unusable(folder, cause);
+    throw await unusable(folder, cause);
   }
 }
 
@@ -55,7 +55,7 @@ async function lock(folder: string): Promise<DatabaseSync> {
     database?.close();
     if (error instanceof Error && 'errcode' in error && error.errcode === sqliteBusy)
       throw await alreadyRunning(folder);
-    throw unusable(folder, error);
+    throw await unusable(folder, error);
   }
 }
 
@@ -68,7 +68,14 @@ async function alreadyRunning(folder: string): Promise<Fault> {
   return new Fault('ALREADY_RUNNING', message, {details: {pid, url, folder}});
 }
 
-function unusable(folder: string, cause: unknown): Fault {
-  const message = `cannot use the data folder ${folder}; choose another one on a local disk: --data-dir DIR`;
+/** SQLite only says that it could not open its file; whether this user may write there tells more. */
+async function unusable(folder: string, cause: unknown): Promise<Fault> {
+  const reason = await access(folder, constants.W_OK).then(
+    () => cause,
+    (error: unknown) => error,
+  );
+  const message =
+    `cannot use the data folder ${folder} (${describeError(reason)}); ` +
+    'let this user write there, or choose another one on a local disk: --data-dir DIR';
   return new Fault('BAD_CONFIG', message, {cause, details: {folder}});
 }

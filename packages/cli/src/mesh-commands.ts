@@ -41,7 +41,13 @@ export function addMesh(program: Command, ask: Ask): void {
   });
   addAct(program, {name: 'join', argument: 'code', about: 'join a closed mesh with a code'}, ask, joined);
   addAct(program, {name: 'lock', about: 'close this mesh: who is here stays, others need an invite'}, ask, locked);
-  addAct(program, {name: 'leave', about: 'leave the closed mesh and be open to the LAN again'}, ask, opened);
+  const force = {name: 'force', about: 'also when the others have no other keeper'};
+  addAct(
+    program,
+    {name: 'leave', about: 'leave the closed mesh and be open to the LAN again', flag: force},
+    ask,
+    opened,
+  );
   const revoke = program.command('revoke').description('put a member out for ever, or end an open invite');
   revoke.argument('<node-or-invite>').addOption(host);
   revoke.action(async (which: string) => {
@@ -81,22 +87,27 @@ interface Act {
   readonly about: string;
   readonly argument?: string;
   readonly path?: string;
+  /** An option that is sent as true when it is given. */
+  readonly flag?: {readonly name: string; readonly about: string};
 }
 
 /** A command that changes something and answers with how things stand then. */
 function addAct(
   parent: Command,
-  {name, about, argument, path = name}: Act,
+  {name, about, argument, path = name, flag}: Act,
   ask: Ask,
   say: (report: MeshReport) => string,
 ) {
   const command = parent.command(name).description(about);
   command.option('--host <url>', 'the daemon to ask').option('--json', "the daemon's answer as JSON");
+  if (flag !== undefined) command.option(`--${flag.name}`, flag.about);
   if (argument !== undefined) command.argument(`<${argument}>`);
   command.action(async (given: unknown) => {
     const query = await ask(command);
     const text = typeof given === 'string' ? given : '';
-    const body = argument === undefined ? {} : {[argument === 'code' ? 'code' : 'which']: text};
+    const asked = argument === undefined ? {} : {[argument === 'code' ? 'code' : 'which']: text};
+    const body =
+      flag !== undefined && command.getOptionValue(flag.name) === true ? {...asked, [flag.name]: true} : asked;
     show(query, await query.client.post(`/hearsay/v1/mesh/${path}`, body, meshSchema), say);
   });
 }

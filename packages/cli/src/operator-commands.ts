@@ -1,4 +1,6 @@
+import {isNamed, parsePolicy} from '@hearsay/core';
 import {z} from 'zod';
+import {nodesSchema} from './daemon-reports.ts';
 import type {Query} from './query-commands.ts';
 import {textTable} from './tables.ts';
 
@@ -34,7 +36,22 @@ export async function changeNode(change: string, {client, terminal}: Query): Pro
 export async function setPolicy(subject: string, parts: readonly string[], {client, terminal}: Query): Promise<void> {
   const {report} = await client.post('/hearsay/v1/policies', {subject, policy: parts.join(';')}, operatorSchema);
   const rule = report.policies.find(policy => policy.subject === subject.toLowerCase());
-  terminal.error(`requests for ${subject} that enter at this node: ${rule?.policy ?? parts.join(';')}\n`);
+  const policy = rule?.policy ?? parts.join(';');
+  terminal.error(`requests for ${subject} that enter at this node: ${policy}\n`);
+  const {nodes} = (await client.list('/hearsay/v1/nodes', nodesSchema)).report;
+  const strangers = nodesIn(policy).filter(
+    word => !nodes.some(node => isNamed({...node, node: node.id}, word, node.local)),
+  );
+  if (strangers.length > 0) {
+    const known = nodes.map(({name}) => name).join(', ');
+    terminal.error(`note: no node is called ${strangers.join(' or ')} at the moment; there are ${known}\n`);
+  }
+}
+
+/** Of a policy that has been accepted. */
+function nodesIn(text: string): readonly string[] {
+  const {placement, exclude} = parsePolicy(text);
+  return [...(placement.kind === 'auto' ? [] : placement.nodes), ...exclude];
 }
 
 export async function removePolicy(subject: string, {client}: Query): Promise<void> {

@@ -13,14 +13,23 @@ const endMsMax = 5000;
 const sameSignalMs = 500;
 
 /**
- * Runs a node as this process until a signal asks it to end, and resolves with the exit code. A second signal ends it
+ * Runs a node as this process until a signal asks it to end, and resolves with the exit code. SIGTERM lets running
+ * requests go on for a while; any other signal, or a second one, ends them with an error, and one more ends everything
  * at once.
  */
 export async function runDaemon(options: ServeOptions, log: Log, terminal: Terminal): Promise<number> {
+  const retire = new AbortController();
   const stop = new AbortController();
   let exitCode: number = exitCodes.ok;
   let askedAtMs: number | undefined;
 
+  function drain(why: string): void {
+    const {drainMsMax} = options.config;
+    askedAtMs = systemClock.monotonicMs();
+    log('info', `ending: ${why}; what runs may go on for ${drainMsMax / 1000} s, unless there is a second signal`);
+    retire.abort(new Fault('CANCELLED', why));
+    systemClock.after(drainMsMax, () => end('the time for what runs is over'));
+  }
   function end(why: string): void {
     askedAtMs = systemClock.monotonicMs();
     log('info', `ending: ${why}`);
@@ -31,13 +40,18 @@ export async function runDaemon(options: ServeOptions, log: Log, terminal: Termi
     stop.abort(new Fault('CANCELLED', why));
   }
   function onSignal(name: NodeJS.Signals): void {
-    if (askedAtMs === undefined) end(name);
-    else if (systemClock.monotonicMs() - askedAtMs > sameSignalMs) process.exit(exitCodes.interrupted);
+    if (askedAtMs === undefined) {
+      if (name === 'SIGTERM') drain(name);
+      else end(name);
+    } else if (systemClock.monotonicMs() - askedAtMs > sameSignalMs) {
+      if (!stop.signal.aborted) end(name);
+      else process.exit(exitCodes.interrupted);
+    }
   }
   function onCrash(error: unknown): void {
     log('error', 'a bug in hearsay ends this node', {error});
     exitCode = exitCodes.failure;
-    if (askedAtMs === undefined) end('after a crash');
+    if (!stop.signal.aborted) end('after a crash');
     else process.exit(exitCode);
   }
 
@@ -45,11 +59,12 @@ export async function runDaemon(options: ServeOptions, log: Log, terminal: Termi
   process.on('uncaughtException', onCrash);
   process.on('unhandledRejection', onCrash);
   try {
-    await serve(options, {clock: systemClock, random: systemRandom, log, terminal}, stop.signal);
+    const ends = {retire: retire.signal, now: stop.signal};
+    await serve(options, {clock: systemClock, random: systemRandom, log, terminal}, ends);
   } catch (error) {
     // Asked to end while it was still starting: whatever broke off then is no failure.
     if (askedAtMs === undefined) throw error;
-    if (error !== stop.signal.reason) log('warn', 'the end was not clean', {error});
+    if (error !== stop.signal.reason && error !== retire.signal.reason) log('warn', 'the end was not clean', {error});
   }
   return exitCode;
 }

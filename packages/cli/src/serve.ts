@@ -45,12 +45,20 @@ interface ServeDeps extends Environment {
   readonly terminal: Terminal;
 }
 
+/** What ends a node. */
+export interface Ends {
+  /** Take nothing new, and end when nothing runs any more. */
+  readonly retire: AbortSignal;
+  /** End now. */
+  readonly now: AbortSignal;
+}
+
 /**
- * Runs a node until the signal aborts, and then ends it in the reverse order. The composition root: parts meet only
- * here.
+ * Runs a node until it is to end, and then ends it in the reverse order. The composition root: parts meet only here.
  */
-export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortSignal): Promise<void> {
+export async function serve(options: ServeOptions, deps: ServeDeps, ends: Ends): Promise<void> {
   const {config, version} = options;
+  const stop = AbortSignal.any([ends.retire, ends.now]); // while it starts there is nothing to wait for
   const {clock, terminal} = deps;
   const startedAtMs = clock.monotonicMs();
   const inData = (name: string): string => join(config.dataFolder, name);
@@ -91,6 +99,8 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
   const external = config.externalEngines.map(server => withKey(server, options.variables));
   const own = {engines: ownEngines, models: ownModels};
   const {engines, models} = stack.use(await startExternalEngines(external, own, deps));
+  // Before the mesh, so that it still hears how the requests of peers end when that closes.
+  const journal = stack.use(startJournal({...config.journal, file: inData('journal.db')}, deps));
   const mesh = stack.use(
     await startMesh(
       {
@@ -107,7 +117,6 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
     ),
   );
   stop.throwIfAborted();
-  const journal = stack.use(startJournal({...config.journal, file: inData('journal.db')}, deps));
   const services = config.hosted.map(service => withHostedKey(service, options.variables));
   const hosted = stack.use(await startHosted(services, {...deps, store: fileStore(inData('hosted.json'))}));
   const machine = stack.use(startMachineWatch({root: '/sys', platform: process.platform}, deps));
@@ -164,8 +173,11 @@ export async function serve(options: ServeOptions, deps: ServeDeps, stop: AbortS
   for (const warning of unmatchedTables(Object.keys(config.engine.models), models.list())) deps.log('warn', warning);
   const openness = mesh.admin.report();
   const hasEngine = typeof engine !== 'string';
-  terminal.out(banner({status: status(), models: cluster.models(), nodes: cluster.nodes(), hasEngine, openness}));
+  const requireKey = config.gateway.requireKey || config.gateway.keys.length > 0;
+  const known = {models: cluster.models(), nodes: cluster.nodes()};
+  terminal.out(banner({status: status(), ...known, hasEngine, requireKey, openness}));
   await untilAborted(stop);
+  await cluster.retire(ends.now);
 }
 
 /** An open mesh has no secret; its name stands in, so that whoever is on the LAN may try prompts against a sketch. */
@@ -217,6 +229,7 @@ function reportStatus({
     models: cluster.models().filter(model => model.nodes.some(node => node.local)).length,
     loaded: cluster.engines().filter(engine => engine.node === 'local' && engine.state === 'ready').length,
     inFlight: cluster.inFlight(),
+    role: config.mesh.role,
     state: draining ? 'draining' : paused ? 'paused' : 'serving',
     policies: rules.length,
     dataFolder: config.dataFolder,

@@ -19,6 +19,15 @@ export const nodeFacts: Readonly<
     example: '"~/hearsay"',
     about: 'Holds the key of the node, known digests and the lock. Two daemons on one machine need two of them.',
   },
+  drain_limit: {
+    variable: 'HEARSAY_DRAIN_LIMIT',
+    flag: undefined,
+    otherwise: '4s',
+    example: '"30s"',
+    about:
+      'How long requests may go on after SIGTERM, while the node takes no new ones; Ctrl-C and a second signal do not wait. ' +
+      'Whoever sends the signal must wait a few seconds longer than this, as `docker stop` does without a setting.',
+  },
   log_level: {
     variable: 'HEARSAY_LOG_LEVEL',
     flag: '--log-level LEVEL',

@@ -12,6 +12,7 @@ import type {ExternalServer} from './external-servers.ts';
 const schemas = {
   name: name(),
   data_dir: path(),
+  drain_limit: duration(),
   log_level: z.enum(['debug', 'info', 'warn', 'error'], {error: 'debug, info, warn or error'}),
   'gateway.host': z.string({error: 'a host name or address'}).regex(/^[^\s/@?#]+$/u, {error: 'a host name or address'}),
   'gateway.port': wholeNumber(0, 65_535),
@@ -59,6 +60,7 @@ const schemas = {
 export interface Settings {
   readonly name?: string | undefined;
   readonly data_dir?: string | undefined;
+  readonly drain_limit?: number | undefined;
   readonly log_level?: LogLevel | undefined;
   readonly 'gateway.host'?: string | undefined;
   readonly 'gateway.port'?: number | undefined;

@@ -94,7 +94,7 @@ export function statusText(status: StatusReport): string {
     ['id', status.id],
     ['version', status.version],
     ['gateway', status.gateway],
-    ['mesh', `${status.mesh}, ${status.peers === 1 ? '1 peer' : `${status.peers} peers`}`],
+    ['mesh', `${status.mesh}, ${status.peers === 1 ? '1 peer' : `${status.peers} peers`}${roleWords(status)}`],
     ['addresses', status.meshAddresses.join(', ') || '-'],
     ['engine', status.engine],
     ['models', `${status.models}, ${status.loaded} loaded`],
@@ -105,6 +105,11 @@ export function statusText(status: StatusReport): string {
     ['data', status.dataFolder],
   ];
   return lines.map(([key, value]) => `${`${key}:`.padEnd(14)}${printable(value)}\n`).join('');
+}
+
+function roleWords({role}: StatusReport): string {
+  if (role === 'use') return ' (uses them, and runs nothing for them)';
+  return role === 'serve' ? ' (runs what they ask, and asks none of them)' : '';
 }
 
 function stateWords({state, policies}: StatusReport): string {

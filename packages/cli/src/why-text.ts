@@ -1,4 +1,4 @@
-import {formatBytes} from '@hearsay/core';
+import {exclusionWords, formatBytes} from '@hearsay/core';
 import type {ReplayedDecision} from '@hearsay/core';
 
 import type {CostRow, EventRow, RankedRow, RouteAnswer, SummaryRow, WhyAnswer} from './journal-reports.ts';
@@ -171,7 +171,7 @@ function later(ms: number): string {
 /** A node with its place, or what speaks against it. */
 function standing(node: RankedRow): string {
   const place = node.place === undefined ? 'out' : `${node.place + 1}.`;
-  const facts = node.place === undefined ? exclusionWords(node) : [node.reason, ...factsOf(node)].join(', ');
+  const facts = node.place === undefined ? whyOut(node) : [node.reason, ...factsOf(node)].join(', ');
   return `   ${place.padEnd(4)}${nameOf(node)}: ${facts}`;
 }
 
@@ -205,26 +205,12 @@ const stateWords: Readonly<Record<string, string>> = {
   absent: 'not on disk',
 };
 
-function exclusionWords({exclusion, reason}: RankedRow): string {
+function whyOut({exclusion, reason}: RankedRow): string {
   return (exclusion !== undefined && exclusions[exclusion]) || reason;
 }
 
-const exclusions: Readonly<Record<string, string>> = {
-  policy: 'the policy does not allow it',
-  'not authorized': 'the key of the application does not allow it',
-  'not connected': 'this node has no connection to it',
-  quarantined: 'it did not answer lately, or only with errors, and is left alone for a moment',
-  stale: 'nothing was heard of it lately',
-  draining: 'it is draining: it takes no new requests',
-  battery: 'its battery is low and is kept for its owner',
-  paused: 'its owner uses the machine: it takes no new requests',
-  capability: 'its model cannot do what the request needs',
-  artifact: 'it does not have the model',
-  'too large': 'the model does not fit into its memory',
-  tried: 'it was asked already',
-  busy: 'it answered busy',
-  'second copy': 'a second copy of the model would not pay',
-};
+/** A daemon may be newer than this command. */
+const exclusions: Readonly<Record<string, string>> = exclusionWords;
 
 function conclusion(summary: SummaryRow): readonly string[] {
   const {outcome, message, firstByteMs, estimateMs, totalMs, usage} = summary;

@@ -11,7 +11,6 @@ import type {
   NodeId,
   PatienceLimits,
   Question,
-  Reach,
   RequestEvent,
   Spread,
 } from '@hearsay/core';
@@ -64,6 +63,7 @@ export function chooseNode(
   const {affinity, announcer, clock, failing, keeper, local, mesh} = deps;
   const {caller, hints, needs, policy} = request;
   const allowedNodes = caller?.rights.nodes;
+  const asksNobody = config.role === 'serve';
   // Alone there is nothing to choose, so nothing is hashed.
   const isAlone = keeper.view().nodes.size === 0 || config.spread === 'off';
   const chain = isAlone || !hints ? undefined : prefixChain(config.affinityKey(), hints.conversation);
@@ -80,13 +80,13 @@ export function chooseNode(
     hits = chain ? affinity.hits({chain, session: hints?.session, digests}, self.beat, view, nowMs) : noHits;
     const bytes = new Map<NodeId, number>();
     for (const [node, share] of hits) bytes.set(node, Math.round(share * affinity.trust(node) * asked.promptBytes));
-    return {digests, needs, policy, ...answered, hits: bytes, nowMs, allowedNodes};
+    return {digests, needs, policy, ...answered, hits: bytes, nowMs, allowedNodes, asksNobody};
   }
 
   return {
     rank(digests, answered, isNoted): Decision {
       const view = keeper.view();
-      const reach = config.role === 'serve' ? nobody : failing.reach(keeper.reach(), mesh.self, digests);
+      const reach = failing.reach(keeper.reach(), mesh.self, digests);
       const self = announcer.self();
       const asking = question(digests, answered, self, view);
       const facts: DecisionFacts = {asked, question: asking, self, nodes: view.nodes, reach};
@@ -135,8 +135,6 @@ function decidedEvent(facts: DecisionFacts, decision: Decision): RequestEvent {
 }
 
 const noHits: Hits = new Map();
-const nobody: ReadonlyMap<NodeId, Reach> = new Map();
-
 /** A peer whose unanswered offers count as its load: its records cannot know of them yet. */
 function counted(worker: Worker, keeper: ViewKeeper): Worker {
   return {

@@ -174,7 +174,7 @@ test('R33: whatever keeps a node from being reached, it is left for the next and
 
 test('nobody who may run it gives NO_CANDIDATE with each reason', async t => {
   const deps = {...depsFor(), rank: () => weigh([candidate('A', {exclusion: 'draining'})].map(toEntry), asked())};
-  await t.throwsAsync(run(deps), {instanceOf: Fault, message: /A: draining/u});
+  await t.throwsAsync(run(deps), {instanceOf: Fault, message: /A: it is draining/u});
 });
 
 test('R1: a client that leaves while the first byte is awaited ends the run and no other node is asked', async t => {

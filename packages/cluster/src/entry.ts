@@ -99,6 +99,13 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
     return [name, model, ...known().flatMap(({digest, names}) => (digests.includes(digest) ? names : []))];
   }
 
+  /** What none of the accepted models can do, which is then all that the client is told. */
+  function lackedBy({digests, needs}: Plan): Pick<Plan, 'needs'> {
+    const accepted = known().filter(({digest}) => digests.includes(digest));
+    const lacked = needs.filter(need => !accepted.some(({capabilities}) => capabilities.includes(need)));
+    return {needs: lacked.length > 0 ? lacked : needs};
+  }
+
   /** Waits a little for peers that may know the name: while this node is young, or when it has just lost some. */
   async function settledPlan(asking: Wanted, signal: AbortSignal): Promise<Plan> {
     const askedAtMs = clock.monotonicMs();
@@ -168,7 +175,12 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
     const local = async (waitMsMax: number | undefined): Promise<Started> => {
       if (missing) throw missing;
       const line = lineFor(planned, plan.digests, queue);
-      const found = await dispatch(planned, options, {...choice, line, waitMsMax, attemptsBefore}, signal);
+      const found = await dispatch(
+        {...planned, ...lackedBy(plan)},
+        options,
+        {...choice, line, waitMsMax, attemptsBefore},
+        signal,
+      );
       choice.started(found);
       return found;
     };

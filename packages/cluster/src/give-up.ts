@@ -1,4 +1,4 @@
-import {Fault} from '@hearsay/core';
+import {exclusionWords, Fault} from '@hearsay/core';
 import type {ClientRequest, NodeId, Ranked} from '@hearsay/core';
 import {tooLargeEverywhere} from './too-large.ts';
 
@@ -10,6 +10,9 @@ export interface Tried {
   /** It refused because the model does not fit there. */
   readonly isTooLarge: boolean;
 }
+
+/** Nodes in one message; the details have all. */
+const toldMax = 10;
 
 interface Search {
   /** The last ranking. */
@@ -51,10 +54,30 @@ export function giveUp(request: ClientRequest, {ranked, tried: triedNodes, busyM
     const lacking = needs.length === 1 ? needs.join() : `at least one of ${needs.join(', ')}`;
     return new Fault('BAD_REQUEST', `${model || 'the model'} cannot do this: it lacks ${lacking}`, {details});
   }
-  const {placement} = request.policy;
-  const what = placement.kind === 'pin' ? `pinned to ${placement.nodes.join(' or ')}, and it` : 'no node';
-  const not = placement.kind === 'pin' ? 'cannot' : 'can';
-  return new Fault('NO_CANDIDATE', `${what} ${not} run this now (${excluded.join('; ')})`, {details});
+  return new Fault('NO_CANDIDATE', nobodyCan(request, others), {details});
+}
+
+function nobodyCan({policy: {placement}}: ClientRequest, others: readonly Ranked[]): string {
+  if (placement.kind !== 'pin') return `no node can run this now (${reasons(others)})`;
+  const pinned = `pinned to ${placement.nodes.join(' or ')}, and it cannot run this now`;
+  const meant = others.filter(({exclusion}) => exclusion !== 'policy');
+  if (meant.length > 0) return `${pinned} (${reasons(meant)})`;
+  const names = listed(others.map(({name}) => name)).join(', ');
+  return `${pinned} (no node of that name is here; those that are: ${names})`;
+}
+
+/** Of those that have the model, as far as there are any. */
+function reasons(nodes: readonly Ranked[]): string {
+  const holders = nodes.filter(({exclusion}) => exclusion !== 'artifact');
+  const told = holders.length > 0 ? holders : nodes;
+  return listed(
+    told.map(({name, exclusion}) => `${name}: ${exclusion ? exclusionWords[exclusion] : 'not asked'}`),
+  ).join('; ');
+}
+
+function listed(texts: readonly string[]): readonly string[] {
+  const rest = texts.length - toldMax;
+  return rest > 0 ? [...texts.slice(0, toldMax), `and ${rest} more`] : texts;
 }
 
 /** Nobody is left, and only the rights of the key kept those out that could have run it. */

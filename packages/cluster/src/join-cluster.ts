@@ -63,6 +63,9 @@ export interface ClusterDeps extends Environment {
   readonly hosted?: readonly HostedService[];
 }
 
+/** How often a node that is about to end looks whether anything still runs. */
+const retireLookMs = 50;
+
 /**
  * Joins the mesh as one node: announces it, listens to the others, serves them, and dispatches what its gateway gets.
  */
@@ -74,7 +77,12 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     announcer.touch();
     unloadIdle();
   });
-  const ownFlags = (): NodeFlags => ({...operator.flags(), ...flagsOf(deps.machine)});
+  let isRetiring = false;
+  const ownFlags = (): NodeFlags => ({
+    ...operator.flags(),
+    ...flagsOf(deps.machine),
+    ...(isRetiring ? {draining: true} : {}),
+  });
   const experience = await startExperience(config.experienceFile, deps);
   const affinity = new Affinity();
   const announcer = startAnnouncer(
@@ -108,6 +116,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     ...(config.takesWishes === false ? {} : {control: async request => controlHere(request, deps)}),
     offer: config.role === 'use' ? refuseAll : serving,
     nameOf: node => keeper.view().nodes.get(node)?.beat.name,
+    moved: keeper.forget,
     linkChanged(node, link) {
       keeper.linkChanged(node, link);
       if (link?.admitted) announcer.touch();
@@ -154,6 +163,13 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     why(id) {
       const journaled = journal.find(id);
       return journaled && whyReport(journaled);
+    },
+    async retire(signal) {
+      isRetiring = true;
+      announcer.touch();
+      const isBusy = (): boolean =>
+        entry.inFlight() > 0 || engines.engines().some(({busy, queued}) => busy + queued > 0);
+      while (isBusy() && !signal.aborted) await clock.sleep(retireLookMs, signal).catch(() => undefined);
     },
     operator: operator.state,
     operate: operator.change,

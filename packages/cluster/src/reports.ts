@@ -1,5 +1,5 @@
 /** What people and clients are told of the mesh: read-only pictures of this node and of what it has heard. */
-import {isAlive, isProven, shortNode, withoutDemo} from '@hearsay/core';
+import {isAlive, isProven, shortDigest, shortNode, withoutDemo} from '@hearsay/core';
 import type {
   Digest,
   EngineBeat,
@@ -152,7 +152,9 @@ export function reportNodes(reportDeps: ReportDeps): readonly NodeReport[] {
         local: false,
         address: link?.address ?? '',
         state: isLinked ? stateOf(known.beat.flags) : 'unreachable',
-        note: isLinked ? machineNote(known.beat.flags) : 'heard of through other nodes, but not connected',
+        note: isLinked
+          ? machineNote(known.beat.flags)
+          : 'not connected: it ended, cannot be reached, or is only heard of through other nodes',
         path: link?.path ?? 'direct',
         relayedBy: link?.relay === undefined ? undefined : nameOf(link.relay),
         roundTripMs: link?.roundTripMs,
@@ -264,7 +266,8 @@ function describeNode({
   'local' | 'address' | 'state' | 'note' | 'path' | 'roundTripMs'
 > {
   const models = inventory?.models ?? [];
-  const nameOf = (digest: Digest): string => models.find(model => model.digest === digest)?.names[0] ?? digest;
+  const nameOf = (digest: Digest): string =>
+    models.find(model => model.digest === digest)?.names[0] ?? shortDigest(digest);
   return {
     id: beat.node,
     name: beat.name,
@@ -272,7 +275,7 @@ function describeNode({
     memoryKind: beat.memory.kind,
     memoryTotalBytes: beat.memory.totalBytes,
     memoryFreeBytes: beat.memory.freeBytes,
-    models: models.length,
+    models: withoutDemo(models).length,
     loaded: beat.engines.filter(({readiness}) => readiness === 'ready').map(({digest}) => nameOf(digest)),
     busy: beat.engines.reduce((sum, {busy}) => sum + busy, 0),
     slots: beat.engines.reduce((sum, {slots}) => sum + slots, 0),

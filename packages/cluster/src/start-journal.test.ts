@@ -10,6 +10,7 @@ import test from 'ava';
 import type {ExecutionContext} from 'ava';
 import {node} from '../../../test/support/builders.ts';
 import {arrived, decisionFacts, ended} from '../../../test/support/journal-events.ts';
+import {manualClock} from '../../../test/support/manual-clock.ts';
 import {realEnvironment} from '../../../test/support/environment.ts';
 import {until} from '../../../test/support/until.ts';
 import {startJournal} from './start-journal.ts';
@@ -202,6 +203,22 @@ test('what could not be written is written as soon as it can be, and nothing of 
     t.is(found?.events.length, 2);
   }
   t.regex(errors[0] ?? '', /trying again/u);
+});
+
+test('what is noted after the end of the journal harms nobody, and is left to the next start', async t => {
+  const file = journalFile(t);
+  const id = newId();
+  const clock = manualClock();
+  const logged: string[] = [];
+  const told: Environment = {...environment, clock, log: (_level, message) => void logged.push(message)};
+  const closed = startJournal(config(file), told);
+  closed.note(id, arrived('m'));
+  await closed[Symbol.asyncDispose]();
+  closed.note(id, ended('finished'));
+  await clock.advance(60_000);
+  t.deepEqual(logged, []);
+  await using journal = startJournal(config(file), environment);
+  t.is(journal.find(id)?.summary.outcome, 'interrupted');
 });
 
 test('what is noted of a request after its end is kept with it and changes nothing of how it ended', async t => {

@@ -73,6 +73,7 @@ class SqliteJournal implements Journal {
   #change: number;
   #lost = 0;
   #timer: Disposable | undefined;
+  #isClosed = false;
   #tidyTimer: Disposable;
 
   constructor(file: DatabaseSync, config: JournalConfig, environment: Environment) {
@@ -86,6 +87,7 @@ class SqliteJournal implements Journal {
   }
 
   note(request: RequestId, event: RequestEvent): void {
+    if (this.#isClosed) return; // the next start closes what was left open
     const {clock} = this.#environment;
     this.#waiting.push({request, event, wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs()});
     if (this.#waiting.length > waitingMax) {
@@ -116,6 +118,7 @@ class SqliteJournal implements Journal {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#tidyTimer[Symbol.dispose]();
     this.#flushAll();
+    this.#isClosed = true;
     this.#timer?.[Symbol.dispose]();
     this.#file.close();
   }

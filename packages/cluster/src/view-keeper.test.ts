@@ -74,6 +74,17 @@ test('who has which models is only looked at anew when that may have changed, no
   t.not(keeper.holdings(), known);
 });
 
+test('what was heard in one mesh is not passed on in another, and who is there too is met again', t => {
+  const {keeper} = trial(0);
+  const held = keeper.held();
+  t.is(held.length, 1);
+  keeper.forget();
+  t.deepEqual(keeper.held(), []);
+  t.is(keeper.view().nodes.size, 0);
+  for (const aged of held) t.is(keeper.judge(aged), 'accept');
+  t.is(keeper.held().length, 1);
+});
+
 test('an own offer counts until it is answered, or until a record that can know of it', t => {
   const {keeper} = trial(0);
   const ownOffers = (): number | undefined => keeper.reach().get(peer)?.ownOffers;

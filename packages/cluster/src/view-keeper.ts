@@ -49,6 +49,8 @@ export interface ViewKeeper extends Disposable {
   /** Everything held, with its age, for peers. */
   readonly held: () => readonly AgedRecord[];
   readonly linkChanged: (node: NodeId, link: Link | undefined) => void;
+  /** Forgets everything heard, as if this node had just started. */
+  readonly forget: () => void;
   /** A fresh record that came with an answer. */
   readonly heard: (record: SignedRecord | undefined) => void;
   /** From now until it is disposed an offer of this node to that one counts as its load. */
@@ -239,6 +241,10 @@ export function startViewKeeper(deps: ViewKeeperDeps): ViewKeeper {
     offering,
     held: () => heldRecords(view, clock.monotonicMs()),
     linkChanged,
+    forget() {
+      holdings += 1;
+      setView(emptyView);
+    },
     failed,
     succeeded: node => void failures.delete(node),
     async changed(signal) {

@@ -14,6 +14,7 @@ import type {KnownNode, View} from './view.ts';
 export type Exclusion =
   | 'not authorized'
   | 'policy'
+  | 'role'
   | 'not connected'
   | 'quarantined'
   | 'stale'
@@ -104,6 +105,8 @@ export interface Question {
   readonly policy: Policy;
   /** Nodes that the application's key allows; undefined: all. */
   readonly allowedNodes?: readonly string[] | undefined;
+  /** This node only serves. */
+  readonly asksNobody?: boolean;
   /** Nodes that have refused this request or failed in it. */
   readonly tried: ReadonlySet<NodeId>;
   /** Nodes that have answered it with busy. They still count as holders of the model. */
@@ -261,6 +264,7 @@ function exclude(
   if (allowedNodes && !isAmong(allowedNodes, beat, isSelf)) return 'not authorized';
   if (policy.placement.kind === 'pin' && !isNamedOne) return 'policy';
   if (policy.exclude.length > 0 && isAmong(policy.exclude, beat, isSelf)) return 'policy';
+  if (!isSelf && question.asksNobody === true) return 'role';
   if (!isSelf && !reach) return 'not connected';
   if (known && !isAlive(known, nowMs)) return 'stale';
   if (tried.size > 0 && tried.has(beat.node)) return 'tried';

@@ -154,6 +154,8 @@ export interface StatusReport {
   readonly models: number;
   readonly loaded: number;
   readonly inFlight: number;
+  /** `both`, `use` or `serve`: what it does for others, and they for it. */
+  readonly role?: string | undefined;
   /** `serving`, `draining` or `paused`. */
   readonly state: string;
   /** Policies that the owner has set for models, workloads and keys. */
@@ -214,6 +216,8 @@ export interface Cluster extends AsyncDisposable {
   why(id: string): WhyReport | undefined;
   /** Where a request would go, without running it. Throws as `dispatch` for a model that nobody has. */
   route(question: RouteQuestion): RouteReport;
+  /** Takes nothing new here, and resolves when nothing runs here any more, or when the signal aborts. */
+  retire(signal: AbortSignal): Promise<void>;
   /** What the owner has said about this node. */
   operator(): OperatorState;
   /** Changes it; resolves when the change is on disk and holds. */

@@ -40,8 +40,14 @@ export class Fault extends Error {
   }
 }
 
-/** Text of anything thrown; never empty (field report R15). */
+/** Text of anything thrown; never empty (field report R15). Of errors that only wrap another, that one's. */
 export function describeError(error: unknown): string {
+  if (error instanceof AggregateError && error.message === '' && error.errors.length > 0) {
+    return describeError(error.errors[0]);
+  }
+  if (error instanceof Error && error.message === 'fetch failed' && error.cause !== undefined) {
+    return describeError(error.cause);
+  }
   if (error instanceof Error) return error.message || error.name || 'unnamed error';
   const text = String(error);
   return text === '' ? 'empty error' : text;

@@ -62,6 +62,7 @@ export type {TimeLimit} from './time-limit.ts';
 export {applyInventory, applyRecord, emptyView, expireNodes, isAlive, dropUnneeded} from './view.ts';
 export type {KnownNode, View, ViewChange} from './view.ts';
 export {candidatesFor, isNamed} from './candidates.ts';
+export {exclusionWords} from './exclusion-words.ts';
 export type {Candidate, Exclusion, Question, Reach, SelfFacts} from './candidates.ts';
 export {compactFacts, decide} from './decide.ts';
 export type {DecisionFacts} from './decide.ts';
@@ -107,7 +108,7 @@ export type {
 } from './mesh-admin.ts';
 export {firstTrusted, isTrustedNetwork, judgeAddress, networkKind, trustOf} from './networks.ts';
 export type {Network, Trust, TrustedNetwork} from './networks.ts';
-export {isInSubnet, isLoopbackAddress, isPrivateAddress, normalSubnet} from './subnets.ts';
+export {isInSubnet, isLoopbackAddress, isPrivateAddress, isPrivateSubnet, normalSubnet} from './subnets.ts';
 export {mediaTextBytes, routingHints} from './routing-hints.ts';
 export type {RoutingHints} from './routing-hints.ts';
 export {doubtSelf, noDoubt} from './self-doubt.ts';

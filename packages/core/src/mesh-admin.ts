@@ -72,7 +72,7 @@ export interface MeshAdmin {
   /** A member by name or id, or an open invite by its id. Returns what was revoked. */
   revoke(which: string): Promise<string>;
   /** Forgets the closed mesh and is open to the LAN again. */
-  leave(): Promise<MeshReport>;
+  leave(options?: {readonly force: boolean}): Promise<MeshReport>;
   /** An interface or a subnet. Returns what is trusted now. */
   trust(which: string): Promise<MeshReport>;
   forget(which: string): Promise<MeshReport>;

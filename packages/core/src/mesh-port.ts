@@ -41,6 +41,8 @@ export interface MeshHandlers {
   linkChanged(node: NodeId, link: Link | undefined): void;
   /** What people call a node, as far as known. */
   nameOf?(node: NodeId): string | undefined;
+  /** This node has joined or left a closed mesh: what it heard before is not for those whom it meets now (law 8). */
+  moved?(): void;
 }
 
 /** Finds, admits and talks to other nodes. */

@@ -56,6 +56,11 @@ test('two letters in the wrong order are one mistake', t => {
 test('an unknown name comes back with close ones', t => {
   t.deepEqual(resolveModel('qwen3-0.6b-q8', [qwen, llama]), {kind: 'unknown', close: ['Qwen3-0.6B-Q8_0']});
   t.deepEqual(resolveModel('lama-3.2-1b', [qwen, llama]), {kind: 'unknown', close: ['llama-3.2-1b']});
+  t.deepEqual(
+    resolveModel('qwne3', [qwen, llama]),
+    {kind: 'unknown', close: ['Qwen3-0.6B-Q8_0']},
+    'a mistyped beginning',
+  );
   t.deepEqual(resolveModel('gpt-4o', [qwen, llama]), {kind: 'unknown', close: []});
 });
 

@@ -122,7 +122,7 @@ export function compareModels(a: NamedModel, b: NamedModel): number {
   return a.digest < b.digest ? -1 : 1;
 }
 
-/** Names within a few typing errors, or that one contains the other; best first. */
+/** Names within a few typing errors, also of their beginnings, or that one contains the other; best first. */
 function closeNames(wanted: string, models: readonly NamedModel[]): readonly string[] {
   const distances = new Map<string, number>();
   let compared = 0;
@@ -136,6 +136,10 @@ function closeNames(wanted: string, models: readonly NamedModel[]): readonly str
         compared += 1;
         const distance = editDistance(wanted.slice(0, 100), form.slice(0, 100));
         if (distance <= errorsMax) distances.set(name, distance);
+      } else if (form.length > wanted.length && wanted.length >= 4 && compared < comparedMax) {
+        compared += 1;
+        const distance = editDistance(wanted.slice(0, 100), form.slice(0, wanted.length).slice(0, 100));
+        if (distance <= wanted.length / 4) distances.set(name, distance + 0.5); // a typing error in its beginning
       }
     }
   }

@@ -1,6 +1,13 @@
 import test from 'ava';
 import fc from 'fast-check';
-import {isInSubnet, isLinkLocal6, isLoopbackAddress, isPrivateAddress, normalSubnet} from './subnets.ts';
+import {
+  isInSubnet,
+  isLinkLocal6,
+  isLoopbackAddress,
+  isPrivateAddress,
+  isPrivateSubnet,
+  normalSubnet,
+} from './subnets.ts';
 
 test('private ranges are exactly RFC 1918, shared, link-local and unique local addresses', t => {
   const inside = ['10.0.0.1', '172.16.0.1', '172.31.255.255', '192.168.9.9', '100.64.0.1', '169.254.1.1', 'fd00::1'];
@@ -32,6 +39,24 @@ test('an address of one family is in no subnet of the other', t => {
   t.false(isInSubnet('192.168.2.77', '192.168.1.0/24'));
   t.false(isInSubnet('::1', '0.0.0.0/0'));
   t.true(isInSubnet('fd00:1::9', 'fd00:1::/64'));
+});
+
+test('a subnet is private only when all of its addresses are', t => {
+  for (const subnet of ['10.0.0.0/8', '10.1.2.3/32', '192.168.0.0/16', '100.64.1.0/24', 'fd00::/8', 'fe80::1/128']) {
+    t.true(isPrivateSubnet(subnet), subnet);
+  }
+  for (const subnet of [
+    '0.0.0.0/0',
+    '10.0.0.0/7',
+    '8.8.8.0/24',
+    '192.168.0.0/15',
+    '::/0',
+    'fc00::/6',
+    '2001:db8::/32',
+    '',
+  ]) {
+    t.false(isPrivateSubnet(subnet), subnet);
+  }
 });
 
 test('a subnet is written in one way only, and what is none is told apart', t => {

@@ -24,6 +24,13 @@ export function isPrivateAddress(address: string): boolean {
   return privateRanges.some(range => isInSubnet(address, range));
 }
 
+/** True when the whole subnet is private. */
+export function isPrivateSubnet(subnet: string): boolean {
+  const inner = parseSubnet(subnet);
+  const isInside = (range: string): boolean => isInSubnet(subnet.split('/')[0] ?? '', range);
+  return privateRanges.some(range => isInside(range) && (inner?.prefix ?? 0) >= (parseSubnet(range)?.prefix ?? 0));
+}
+
 /** `127.0.0.1` and its like. */
 export function isLoopbackAddress(address: string): boolean {
   return loopbackRanges.some(range => isInSubnet(address, range));

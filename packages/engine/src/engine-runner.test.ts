@@ -127,6 +127,9 @@ test('R90: an idle engine is unloaded after the keep-alive, which every request 
   const first = snapshotOf(host, model)?.unloadInMs ?? 0;
   t.true(first > 0 && first <= 600, `${first}`);
   await until('half of the keep-alive', () => (snapshotOf(host, model)?.unloadInMs ?? 0) < 300);
+  host.load(model, {context: undefined, slots: undefined, keep: false});
+  t.true((snapshotOf(host, model)?.unloadInMs ?? 0) > 300, 'as every load by hand does');
+  await until('half of it again', () => (snapshotOf(host, model)?.unloadInMs ?? 0) < 300);
   const reservation = take(host, model);
   t.is(snapshotOf(host, model)?.unloadInMs, undefined, 'busy');
   await spoken(await chat(reservation));

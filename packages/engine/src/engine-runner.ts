@@ -120,7 +120,7 @@ export class EngineRunner implements SlotOwner {
     const {slots = this.#settings.slots, context: contextMax = this.#settings.contextMax} = wish;
     const isOther = slots !== this.#settings.slots || contextMax !== this.#settings.contextMax;
     this.#settings = {...this.#settings, slots, contextMax};
-    if (wish.keep) this.#idle.keep();
+    this.#idle.loaded(wish.keep);
     this.#isLoadWanted = true;
     if (isOther) this.#send({kind: 'unwanted'});
     this.#send({kind: 'wanted'});

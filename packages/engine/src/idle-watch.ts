@@ -21,9 +21,12 @@ export class IdleWatch {
     return this.#isKept;
   }
 
-  keep(): void {
-    this.#isKept = true;
+  /** Somebody has loaded it by hand: its time begins anew, or never ends. */
+  loaded(keep: boolean): void {
+    const wasIdle = this.#idle !== undefined;
+    this.#isKept ||= keep;
     this.watch(false);
+    this.watch(wasIdle);
   }
 
   /** A request came that asks for this, or for nothing. */

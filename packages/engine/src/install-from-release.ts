@@ -1,6 +1,6 @@
 import {readdir} from 'node:fs/promises';
 import {basename, join} from 'node:path';
-import {Fault, isObject, timeLimit, type Clock} from '@hearsay/core';
+import {describeError, Fault, isObject, timeLimit, type Clock} from '@hearsay/core';
 import {downloadFile} from './download-file.ts';
 import type {EngineRecipe, InstallProgress} from './install-engine.ts';
 import {unpackFlat} from './unpack-flat.ts';
@@ -95,10 +95,9 @@ async function fetchRelease(
     throw new Error(`HTTP ${response.status}`);
   } catch (cause) {
     signal?.throwIfAborted();
-    const reason = cause instanceof Error ? cause.message : String(cause);
     throw new Fault(
       'INSTALL_FAILED',
-      `cannot read ${url}: ${reason}; where it cannot be reached, install from the npm registry`,
+      `cannot read ${url}: ${describeError(cause)}; where it cannot be reached, install from the npm registry`,
       {
         cause,
         details: {url},

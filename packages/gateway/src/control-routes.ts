@@ -3,6 +3,7 @@ import type {FastifyRequest} from 'fastify';
 import {describeError, Fault, nameLengthMax} from '@hearsay/core';
 import type {Cluster, ControlAnswer, ControlCommand, ControlOutcome} from '@hearsay/core';
 import {parseObject} from './json.ts';
+import {noObject} from './no-object.ts';
 import type {JsonObject} from './json.ts';
 import {badRequest, isProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
@@ -74,7 +75,7 @@ async function readWish(
   const bytes = await readBody(raw, rules);
   if (isProblem(bytes)) return bytes;
   const fields = parseObject(new TextDecoder().decode(bytes));
-  return fields === undefined ? badRequest('the body is not a JSON object') : parse(fields);
+  return fields === undefined ? noObject(bytes) : parse(fields);
 }
 
 function fieldsOf({query}: FastifyRequest): JsonObject {

@@ -44,6 +44,7 @@ function isHealthCheck({method, url = ''}: IncomingMessage): boolean {
 }
 
 function hostProblem(host: string, {checkHost, hostnames}: DoorRules): Problem | undefined {
+  if (host === '') return undefined; // HTTP/1.0, as some health checks speak it; a browser always says where it is
   return checkHost && !isAllowedHost(host, hostnames) ? foreignHost(host) : undefined;
 }
 

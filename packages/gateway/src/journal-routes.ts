@@ -44,6 +44,7 @@ export function journalRoutes(cluster: Cluster): readonly Route[] {
         const model = query.get('model') ?? '';
         const policy = query.get('policy');
         const needs = needsOf(query);
+        if (isProblem(needs)) return needs;
         try {
           return {
             ...cluster.route({model, needs, policy: policy === null ? undefined : parsePolicy(policy), promptBytes}),
@@ -77,7 +78,9 @@ function wholeNumber(query: URLSearchParams, name: string, max: number): number 
   return badRequest(`${name} must be a whole number up to ${max}`, {param: name});
 }
 
-function needsOf(query: URLSearchParams): readonly Capability[] {
-  const words = (query.get('needs') ?? '').split(',');
-  return capabilities.filter(capability => words.includes(capability));
+function needsOf(query: URLSearchParams): readonly Capability[] | Problem {
+  const words = (query.get('needs') ?? '').split(',').filter(word => word !== '');
+  const known = words.flatMap(word => capabilities.find(capability => capability === word) ?? []);
+  if (known.length === words.length) return known;
+  return badRequest(`needs must be a list of ${capabilities.join(', ')}`, {param: 'needs'});
 }

@@ -53,7 +53,7 @@ export function meshRoutes({mesh, clock, bodies}: MeshService): readonly Route[]
     }),
     post('join', async body => withText(body, 'code', async code => about(await mesh.join(code, limit())))),
     post('lock', async () => about(await mesh.lock(limit()))),
-    post('leave', async () => about(await mesh.leave())),
+    post('leave', async ({force}) => about(await mesh.leave({force: force === true}))),
     post('revoke', async body => withText(body, 'which', async which => ({revoked: await mesh.revoke(which)}))),
     post('trust', async body => withText(body, 'which', async which => about(await mesh.trust(which)))),
     post('forget', async body => withText(body, 'which', async which => about(await mesh.forget(which)))),
@@ -75,5 +75,6 @@ function isHere({socket}: IncomingMessage): boolean {
 }
 
 function notHere(): Problem {
-  return badRequest('only commands on the machine of this node may do that', {status: 403, code: 'not_local'});
+  const message = 'only commands on the machine of this node may do that';
+  return badRequest(message, {status: 403, type: 'permission_error', code: 'not_local'});
 }

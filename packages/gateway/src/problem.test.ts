@@ -29,6 +29,11 @@ test('a model that is not known is the fault of the parameter model', t => {
   t.deepEqual(body, {error: {message: 'no', type: 'invalid_request_error', param: 'model', code: 'model_not_found'}});
 });
 
+test('a fault that says which parameter is wrong is shown with it', t => {
+  const fault = new Fault('BAD_REQUEST', 'no model is named', {details: {param: 'model'}});
+  t.is(problemFrom(fault).param, 'model');
+});
+
 test('C42: an overloaded mesh says when to come again, in whole seconds that clients honour', t => {
   const retryAfter = (retryAfterMs: number): unknown =>
     problemFrom(new Fault('OVERLOADED', 'busy', {details: {retryAfterMs}})).headers?.['retry-after'];

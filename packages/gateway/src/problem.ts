@@ -70,9 +70,15 @@ export function problemFrom(error: unknown): Problem {
     headers: retryHeaders(code, details),
     ...engineAnswer(details),
     message: describeError(error),
-    ...(code === 'MODEL_NOT_FOUND' ? {param: 'model'} : {}),
+    ...paramOf(code, metadata),
     ...(Object.keys(metadata).length > 0 ? {metadata} : {}),
   };
+}
+
+/** What of the request is wrong. */
+function paramOf(code: FaultCode, {param}: JsonObject): Pick<Problem, 'param'> {
+  if (typeof param === 'string') return {param};
+  return code === 'MODEL_NOT_FOUND' ? {param: 'model'} : {};
 }
 
 /** Sends the problem as the whole answer. Only before anything else has been sent. */

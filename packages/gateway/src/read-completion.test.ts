@@ -46,6 +46,19 @@ for (const [what, body, endpoint, param] of bad) {
   });
 }
 
+test('a body that is no JSON is told where it breaks, without its words', t => {
+  for (const [text, why] of [
+    ['', /: it is empty$/u],
+    ['{"messages":', /: Unexpected end of JSON input$/u],
+    ['{"messages": [{"content": "a secret"},]}', /: Unexpected token '\]'$/u],
+    ['{"a": "a secret",}', /: Expected double-quoted property name at position 17 \(line 1 column 18\)$/u],
+    ['[]', /is not a JSON object$/u],
+  ] as const) {
+    const problem = read(text, {endpoint: '/v1/chat/completions'});
+    t.regex(problem.kind === 'problem' ? problem.message : '', why);
+  }
+});
+
 test('a streamed request goes on as it is', t => {
   const body = {model: 'm', messages, stream: true, seed: 1, odd: {a: [1]}};
   const call = readWell(body);

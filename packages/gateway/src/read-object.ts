@@ -1,6 +1,7 @@
 import type {IncomingMessage} from 'node:http';
 import {parseObject} from './json.ts';
 import type {JsonObject} from './json.ts';
+import {noObject} from './no-object.ts';
 import {badRequest, isProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
 import {readBody} from './read-body.ts';
@@ -11,6 +12,6 @@ export async function readObject(raw: IncomingMessage, rules: BodyRules): Promis
   const bytes = await readBody(raw, rules);
   if (isProblem(bytes)) return bytes;
   const body = parseObject(new TextDecoder().decode(bytes));
-  if (body === undefined) return badRequest('the body is not a JSON object');
+  if (body === undefined) return noObject(bytes);
   return isProblem(body) ? badRequest('kind is not known here', {param: 'kind'}) : body;
 }

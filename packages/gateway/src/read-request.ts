@@ -2,6 +2,7 @@ import {nameLengthMax, routingHints} from '@hearsay/core';
 import type {Capability, ClientRequest, Endpoint} from '@hearsay/core';
 import {isObject} from './json.ts';
 import type {JsonObject} from './json.ts';
+import {noObject} from './no-object.ts';
 import type {RequestFrame} from './operation.ts';
 import {badRequest, isProblem} from './problem.ts';
 import type {Problem} from './problem.ts';
@@ -25,9 +26,7 @@ export interface Errand {
 /** Pure: parses a body and checks what all JSON requests have in common: `model` and `stream`. */
 export function readJson(bytes: Uint8Array): JsonBody | Problem {
   const body = parseBody(bytes);
-  if (body === undefined) {
-    return badRequest(`the body is not a JSON object${bytes.length === 0 ? ': it is empty' : ''}`);
-  }
+  if (body === undefined) return noObject(bytes);
   const {model, stream} = body;
   if (model !== undefined && model !== null && typeof model !== 'string') {
     return badRequest('model is not a string', {param: 'model'});
@@ -80,7 +79,7 @@ function parseBody(bytes: Uint8Array): JsonObject | undefined {
     const value: unknown = JSON.parse(new TextDecoder().decode(bytes)); // drops a byte order mark
     return isObject(value) ? value : undefined;
   } catch {
-    return undefined; // a 400 either way: what the parser says quotes the prompt
+    return undefined; // a 400 either way
   }
 }
 

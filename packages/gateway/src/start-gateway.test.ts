@@ -45,7 +45,8 @@ test('a taken port is an error, or the next free one is used', async t => {
   await once(other, 'listening');
   t.teardown(() => other.close());
   const port = portOf(other);
-  await t.throwsAsync(openGateway(answering(), {port}), {code: 'BAD_CONFIG', message: new RegExp(String(port), 'u')});
+  const message = new RegExp(`port ${port}: another program listens there.*--gateway HOST:PORT`, 'u');
+  await t.throwsAsync(openGateway(answering(), {port}), {code: 'BAD_CONFIG', message});
   await using gateway = await openGateway(answering(), {port, anyPort: true});
   t.true(Number(new URL(gateway.url).port) > port);
   t.is((await fetch(gateway.url)).status, 200);
@@ -60,6 +61,13 @@ test('C31: on loopback a foreign Host header is refused with the setting that wo
   };
   t.regex(await ask('evil.example'), /^HTTP\/1\.1 403[^]*"message":[^]*gateway\.hostnames/u);
   t.regex(await ask('tunnel.example:443'), /^HTTP\/1\.1 200/u);
+});
+
+test('a health check of HTTP/1.0, which names no host, is let in', async t => {
+  await using gateway = await openGateway(answering());
+  using client = await connectTo(gateway.url);
+  client.socket.write('GET /health HTTP/1.0\r\n\r\n');
+  t.regex(await client.until(/"status"/u), /^HTTP\/1\.1 200/u);
 });
 
 test('what is not HTTP is answered in the shape of all errors, and harms nobody', async t => {

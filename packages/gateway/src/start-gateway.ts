@@ -189,8 +189,25 @@ async function listen(server: Server, {host, port, anyPort}: GatewayConfig): Pro
     } catch (cause) {
       if (isTaken(cause) && tried < last) continue;
       const ports = last > port ? `ports ${port} to ${last}` : `port ${port}`;
-      throw new Fault('BAD_CONFIG', `the gateway cannot listen on ${host}, ${ports}: ${describeError(cause)}`, {cause});
+      const message = `the gateway cannot listen on ${host}, ${ports}: ${whyNot(cause)} (gateway.host, gateway.port)`;
+      throw new Fault('BAD_CONFIG', message, {cause});
     }
+  }
+}
+
+/** What the commonest codes mean, and what to do. */
+function whyNot(error: unknown): string {
+  switch (error instanceof Error && 'code' in error ? error.code : undefined) {
+    case 'EADDRINUSE':
+      return 'another program listens there, perhaps another node; choose another port: --gateway HOST:PORT';
+    case 'EACCES':
+      return 'this user may not use that port; choose one above 1023: --gateway HOST:PORT';
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+      return 'this machine has no such address; choose one of its own: --gateway HOST:PORT';
+    case undefined:
+    default:
+      return describeError(error);
   }
 }
 

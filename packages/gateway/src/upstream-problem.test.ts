@@ -27,6 +27,14 @@ test('a prompt that is too long has the code that clients know', t => {
   t.deepEqual(problem.extra, {n_prompt_tokens: 6020, n_ctx: 2048});
 });
 
+test("a text that is too long to be embedded is the client's fault, whatever llama-server calls it", t => {
+  const message =
+    'input (600 tokens) is too large to process. increase the physical batch size (current batch size: 150)';
+  const problem = problemFromUpstream(500, JSON.stringify({error: {code: 500, message, type: 'server_error'}}));
+  t.like(problem, {status: 400, type: 'invalid_request_error', code: 'context_length_exceeded'});
+  t.regex(problem.message, /^input \(600 tokens\) is too large .* at most 150 tokens/u);
+});
+
 const statuses: readonly (readonly [number, number, Readonly<Record<string, string>>])[] = [
   [400, 400, {}],
   [429, 429, {}],

@@ -42,7 +42,15 @@ export function problemFromErrorEvent({name, data}: ServerEvent): Problem | unde
   return problemFromEvent(isObject(event['error']) ? event : {error: event});
 }
 
+/** Its 500 for a text that is too long to be embedded; the advice in it is for whoever starts llama-server. */
+const tooLarge = /^(input \(\d+ tokens\) is too large) to process\. increase .*\(current batch size: (\d+)\)$/u;
+
 function fromErrorObject(status: number, error: JsonObject): Problem {
+  const [, input, most] = tooLarge.exec(textOf(error['message'])) ?? [];
+  if (input !== undefined) {
+    const message = `${input} for this model, which reads at most ${most} tokens at once (batch size: ${most}); shorten it`;
+    return {...outline(400, message), code: 'context_length_exceeded'};
+  }
   const basis = outline(status, textOf(error['message']) || `the engine answered with status ${status}`);
   const type = textOf(error['type']) || basis.type;
   const param = textOf(error['param']);

@@ -36,6 +36,8 @@ for (const written of [
   '[spark]:1',
   '/ip4/300.1.1.1/tcp/1',
   ':1',
+  '/ip4/10.0.0.5/udp/4328/quic-v1',
+  '/ip4/10.0.0.5',
 ]) {
   test(`R63: "${written}" is no peer, and the message says how to write one`, t => {
     const error = t.throws(() => parsePeer(written, 4328), {instanceOf: Fault});

@@ -83,11 +83,15 @@ export function parsePeer(written: string, defaultPort: number): NamedPeer | und
 }
 
 function parseMultiaddr(text: string): Multiaddr {
+  let address: Multiaddr;
   try {
-    return multiaddr(text);
+    address = multiaddr(text);
   } catch (cause) {
     throw badPeer(text, cause);
   }
+  // Nodes speak TCP and nothing else; an address that nobody can dial would only be silent.
+  if (isRelayed(address) || hostPortOf(address) !== undefined) return address;
+  throw badPeer(text);
 }
 
 function badPeer(text: string, cause?: unknown): Fault {

@@ -22,6 +22,25 @@ test('R57: a twin with this key is named once it was seen for some seconds, and 
   t.deepEqual(clones.warnings(), []);
 });
 
+test('R57: a copy of the data folder on this very machine is told by its port', async t => {
+  const clock = manualClock();
+  const clones = new Clones(
+    clock,
+    (host, port) => host === '10.0.0.1' && (port === undefined || port === 4328),
+    () => {},
+  );
+  const looks = async (port?: number): Promise<string> => {
+    for (let second = 0; second < 5; second += 1) {
+      clones.sighted('10.0.0.1', port);
+      await clock.advance(1000);
+    }
+    return clones.warnings().join();
+  };
+  t.is(await looks(), '');
+  t.is(await looks(4328), '');
+  t.regex(await looks(4329), /10\.0\.0\.1 uses the same key/u);
+});
+
 test('an announcement puts no text of its own into what people read about a twin', async t => {
   const clock = manualClock();
   const clones = new Clones(

@@ -7,24 +7,24 @@ const certainMs = 3000;
 const goneMs = 60_000;
 const addressesMax = 16;
 
-/** Notices that another machine uses this node's key: a copied data folder (R57). */
+/** Notices that another machine, or another daemon of this one, uses this node's key: a copied data folder (R57). */
 export class Clones {
   readonly #clock: Clock;
-  readonly #isOwn: (host: string) => boolean;
+  readonly #isOwn: (host: string, port: number | undefined) => boolean;
   readonly #found: (host: string) => void;
   readonly #seen = new Map<string, {firstMs: number; lastMs: number; told: boolean}>();
 
-  constructor(clock: Clock, isOwn: (host: string) => boolean, found: (host: string) => void) {
+  constructor(clock: Clock, isOwn: (host: string, port: number | undefined) => boolean, found: (host: string) => void) {
     this.#clock = clock;
     this.#isOwn = isOwn;
     this.#found = found;
   }
 
-  /** Somebody at that address says, or has proven, that it is this node. */
-  sighted(told: string): void {
+  /** Somebody at that address says, or has proven, that it is this node. The port: where it listens, if known. */
+  sighted(told: string, port?: number): void {
     const host = told.replace(/%.*$/u, ''); // a zone is whatever text somebody has put into a packet
     // A public address may be this machine itself, seen through its own router.
-    if (!isPrivateAddress(host) || this.#isOwn(host)) return;
+    if (!isPrivateAddress(host) || this.#isOwn(host, port)) return;
     const nowMs = this.#clock.monotonicMs();
     const before = this.#seen.get(host);
     const seen =

@@ -7,6 +7,7 @@ import {Fault} from '@hearsay/core';
 import type {Environment} from '@hearsay/core';
 import {realEnvironment} from '../../../test/support/environment.ts';
 import {never, serve} from '../../../test/support/mesh-trial.ts';
+import type {Seen} from '../../../test/support/mesh-trial.ts';
 import {until} from '../../../test/support/until.ts';
 import type {MeshConfig} from './mesh-parts.ts';
 import {startMesh} from './start-mesh.ts';
@@ -18,19 +19,26 @@ const dayMs = 24 * 60 * 60_000;
 async function place(t: ExecutionContext) {
   const folder = await mkdtemp(join(tmpdir(), 'hearsay-closed-'));
   const meshes: AdministeredMesh[] = [];
+  const sights = new Map<AdministeredMesh, Seen>();
   t.teardown(async () => {
     await Promise.all(meshes.map(async mesh => mesh[Symbol.asyncDispose]()));
     await rm(folder, {recursive: true});
   });
-  return async (name: string, changes: Partial<MeshConfig> = {}, environment = realEnvironment()) => {
+  const start = async (name: string, changes: Partial<MeshConfig> = {}, environment = realEnvironment()) => {
     const settings = {mesh: 'home', nodeName: name, port: 0, defaultPort: 4328, discovery: false, peers: []};
     const listen = ['/ip4/127.0.0.1/tcp/0'];
     const identityFile = join(folder, `${name}.key`);
     const mesh = await startMesh({...settings, listen, identityFile, ...changes}, environment);
     meshes.push(mesh);
-    await serve(mesh);
+    sights.set(mesh, await serve(mesh));
     return mesh;
   };
+  const seen = (mesh: AdministeredMesh): Seen => {
+    const sight = sights.get(mesh);
+    if (sight === undefined) throw new Error('it was not started here');
+    return sight;
+  };
+  return {start, seen};
 }
 
 async function codeOf(mesh: AdministeredMesh, lifeMs = dayMs): Promise<string> {
@@ -56,7 +64,7 @@ async function refusal(t: ExecutionContext, promise: Promise<unknown>): Promise<
 }
 
 test('an invite lets in one node, and no second one; an expired or revoked one lets in nobody', async t => {
-  const start = await place(t);
+  const {start} = await place(t);
   const [a, b, c] = [await start('a'), await start('b'), await start('c')];
   t.regex(await refusal(t, a.admin.invite({role: 'member', lifeMs: dayMs})), /hearsay lock/u);
   await a.admin.lock(never);
@@ -73,7 +81,7 @@ test('an invite lets in one node, and no second one; an expired or revoked one l
 });
 
 test('membership survives restarts, and the way back into the mesh is known without multicast', async t => {
-  const start = await place(t);
+  const {start} = await place(t);
   const a = await start('a');
   const b = await start('b');
   await a.admin.lock(never);
@@ -87,7 +95,7 @@ test('membership survives restarts, and the way back into the mesh is known with
 });
 
 test('a pass renews itself while a keeper is there', async t => {
-  const start = await place(t);
+  const {start} = await place(t);
   const a = await start('a', {passLifeMs: 30_000}, hasty());
   const b = await start('b', {passLifeMs: 30_000}, hasty());
   await a.admin.lock(never);
@@ -103,7 +111,7 @@ test('a pass renews itself while a keeper is there', async t => {
 });
 
 test('a node that left is open again, and those of the closed mesh let it go', async t => {
-  const start = await place(t);
+  const {start} = await place(t);
   const a = await start('a');
   const b = await start('b');
   await a.admin.lock(never);
@@ -114,8 +122,49 @@ test('a node that left is open again, and those of the closed mesh let it go', a
   await until('it is out', () => !isWith(a, b) && !isWith(b, a));
 });
 
+test('who joins or leaves a closed mesh lets go of everybody before, and is told to forget what they said', async t => {
+  const {start, seen} = await place(t);
+  const [a, open] = [await start('a'), await start('open')];
+  const b = await start('b', {peers: open.addresses()});
+  await until('two meet in the open', () => isWith(b, open) && isWith(open, b));
+  await a.admin.lock(never);
+  await b.admin.join(await codeOf(a), never);
+  t.false(isWith(b, open), 'it tells an open node nothing of the closed mesh, not for a moment');
+  t.is(seen(b).moves, 1);
+  await until('it is with the members', () => isWith(a, b));
+  await b.admin.leave();
+  t.false(isWith(b, a));
+  t.is(seen(b).moves, 2);
+  t.is(seen(a).moves, 0);
+});
+
+test('all know the founder by its name, and are told that it cannot be revoked', async t => {
+  const {start} = await place(t);
+  const [a, b, c] = [await start('anna'), await start('ben'), await start('cleo')];
+  await a.admin.lock(never);
+  await b.admin.join((await a.admin.invite({role: 'keeper', lifeMs: dayMs})).code ?? '', never);
+  await c.admin.join(await codeOf(a), never);
+  const named = (mesh: AdministeredMesh): readonly string[] => mesh.admin.report().members.map(({name}) => name);
+  await until('both know', () => named(b).includes('anna') && named(c).includes('anna'));
+  t.regex(await refusal(t, c.admin.invite({role: 'member', lifeMs: dayMs})), /do it on anna/u);
+  t.regex(await refusal(t, b.admin.revoke('anna')), /anna founded this mesh.*cannot be revoked/u);
+  t.regex(await refusal(t, a.admin.revoke('Anna')), /this node.*hearsay leave/u);
+});
+
+test('the only keeper does not leave others behind by mistake', async t => {
+  const {start} = await place(t);
+  const [a, b] = [await start('a'), await start('b')];
+  await a.admin.lock(never);
+  await a.admin.leave();
+  await a.admin.lock(never);
+  await b.admin.join(await codeOf(a), never);
+  t.regex(await refusal(t, a.admin.leave()), /the only keeper: without it b .*--keeper.*--force/u);
+  t.is((await a.admin.leave({force: true})).mode, 'lan');
+  t.is((await b.admin.leave()).mode, 'lan');
+});
+
 test('members share a secret that was never told to anybody else, and a new mesh has another one', async t => {
-  const start = await place(t);
+  const {start} = await place(t);
   const [a, b, c] = [await start('a'), await start('b'), await start('c')];
   t.is(a.secret(), undefined);
   await a.admin.lock(never);

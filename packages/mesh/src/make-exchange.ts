@@ -17,11 +17,12 @@ export interface ExchangeDeps {
 export function makeExchange({parts, keeper, handlers, config}: ExchangeDeps, environment: Environment): Exchange {
   const {admissions, dialling, doorkeeper, links, membership, relays} = parts;
 
-  function learned(peer: NodeId, {relay = false, revocations = []}: ExchangeMessage): void {
+  function learned(peer: NodeId, {name, relay = false, revocations = []}: ExchangeMessage): void {
     if (relay) relays.add(peer);
     else relays.delete(peer);
     if (revocations.length > 0) void keeper.heard(revocations, peer);
     if (membership.mesh === undefined || (!relay && peer !== membership.mesh)) return;
+    if (peer === membership.mesh) void keeper.founderIsCalled(name);
     const addresses = links.dialable(peer).filter(address => !isRelayed(address));
     if (addresses.length === 0) return;
     dialling.keep(peer, addresses);

@@ -15,6 +15,8 @@ const graceMs = 4000;
 /** How often it is looked whether the pass should be renewed. */
 const renewCheckMs = 60_000;
 
+export type Rejudgement = 'at once' | 'gently' | 'by invite';
+
 export interface KeeperFacts {
   /** Begins an exchange with an admitted peer. */
   readonly exchange: (peer: NodeId) => void;
@@ -52,17 +54,21 @@ export class MembershipKeeper implements AsyncDisposable {
     this.#spawn(this.#repeat(renewCheckMs, () => this.#renew()));
   }
 
-  /** After a change: `gently` first gives everybody the time to show its passes. */
-  async rejudge(how: 'at once' | 'gently'): Promise<void> {
+  /**
+   * After a change. `gently` first gives everybody the time to show its passes; `by invite` does not, because nobody
+   * who was admitted before has any, and looks who else is here by them.
+   */
+  async rejudge(how: Rejudgement): Promise<void> {
     const {admissions, membership} = this.#parts;
     const {clock} = this.#environment;
     if (membership.meshName !== this.#meshName) {
       this.#meshName = membership.meshName;
       this.#facts.moved();
     }
-    if (how === 'at once') {
+    if (how !== 'gently') {
       await this.#judgeAll();
       admissions.pardon();
+      if (how === 'by invite') this.#spawn(this.#settle());
       return;
     }
     this.#graceUntilMs = clock.monotonicMs() + graceMs;
@@ -92,6 +98,14 @@ export class MembershipKeeper implements AsyncDisposable {
       await this.#parts.membership.contact(node, addresses);
     } catch (error) {
       this.#log('the address of a member could not be kept', error);
+    }
+  }
+
+  async founderIsCalled(name: string): Promise<void> {
+    try {
+      await this.#parts.membership.founderIsCalled(name);
+    } catch (error) {
+      this.#log('the name of the founder could not be kept', error);
     }
   }
 

@@ -1,6 +1,6 @@
 import type {Ed25519PrivateKey} from '@libp2p/interface';
 import {addRevocation, decodeStatement, encodeStatement, Fault, isRevocation, judgeStanding} from '@hearsay/core';
-import {revocationsMax, shouldRenew} from '@hearsay/core';
+import {revocationsMax, shortNode, shouldRenew} from '@hearsay/core';
 import type {ChainedStatement, Environment, NodeId, Role, SignedStatement, Standing, Statement} from '@hearsay/core';
 import {check, checkAll} from './check-statements.ts';
 import {signStatement} from './identity.ts';
@@ -114,6 +114,13 @@ export class Membership {
     }));
   }
 
+  /** The others have their names in their passes, and the founder needs none. */
+  async founderIsCalled(name: string): Promise<void> {
+    const known = this.#state.members.find(({node}) => node === this.mesh);
+    if (known === undefined || name === '' || known.name === name) return;
+    await this.update(({members}) => ({members: members.map(each => (each === known ? {...known, name} : each))}));
+  }
+
   /** Judges a member again by what it showed last: passes end, and revocations come. */
   standingOf(node: NodeId): Standing {
     return this.standing(node, this.#chains.get(node) ?? []);
@@ -195,9 +202,23 @@ export class Membership {
     if (this.mesh === undefined) {
       throw new Fault('BAD_REQUEST', `this mesh is open to its LAN; close it first with: hearsay lock`);
     }
-    const keepers = this.#state.members.filter(({role}) => role === 'keeper').map(({name, node}) => name || node);
+    const keepers = this.#state.members
+      .filter(({role}) => role === 'keeper')
+      .map(({name, node}) => name || shortNode(node));
     const where = keepers.length === 0 ? 'a keeper' : keepers.join(' or ');
     throw new Fault('BAD_REQUEST', `this node may not ${to}; do it on ${where}`);
+  }
+
+  /** Throws BAD_REQUEST when this node is the only keeper that others have. */
+  mustBeSpared(): void {
+    const standing = this.ownStanding();
+    if (standing.kind !== 'member' || standing.role !== 'keeper') return;
+    const others = this.#state.members.filter(({node}) => node !== this.#config.self && !this.#revoked.has(node));
+    if (others.length === 0 || others.some(({role}) => role === 'keeper')) return;
+    const names = others.map(({node, name}) => name || shortNode(node)).join(', ');
+    const what = `this node is the only keeper: without it ${names} can let nobody in, and their passes end`;
+    const todo = 'Make another keeper first (hearsay invite --keeper), or leave all the same: hearsay leave --force';
+    throw new Fault('BAD_REQUEST', `${what}. ${todo}`);
   }
 
   /** A new pass for a node, with everything that shows that this node may give it. */

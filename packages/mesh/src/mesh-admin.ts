@@ -6,6 +6,7 @@ import type {Multiaddr} from '@multiformats/multiaddr';
 import {isRelayed, relayOf, withoutNode} from './addresses.ts';
 import {memberReports} from './member-reports.ts';
 import type {MembersTalk} from './members-talk.ts';
+import type {Rejudgement} from './membership-keeper.ts';
 import type {MeshParts} from './mesh-parts.ts';
 
 /** A dial may meet a connection that is just being refused, so joining tries more than once. */
@@ -24,8 +25,8 @@ export interface AdminDeps {
   readonly relay: boolean;
   readonly nodeName: string;
   readonly reservations: () => readonly NodeId[];
-  /** Judges everybody anew, after a moment in which passes are exchanged when `gently`. */
-  readonly rejudge: (how: 'at once' | 'gently') => Promise<void>;
+  /** Judges everybody anew. */
+  readonly rejudge: (how: Rejudgement) => Promise<void>;
   /** Begins an exchange with a node that is connected. */
   readonly greet: (node: NodeId) => void;
   readonly environment: Environment;
@@ -60,7 +61,8 @@ export function meshAdmin(deps: AdminDeps): MeshAdmin {
     } finally {
       for (const node of involved) parts.joining.delete(node);
     }
-    await rejudge('gently');
+    await rejudge('by invite');
+    parts.handlers?.moved?.();
     for (const node of involved) deps.greet(node);
     return report();
   }
@@ -175,9 +177,12 @@ export function meshAdmin(deps: AdminDeps): MeshAdmin {
         await membership.invites.drop(which);
         return `invite ${which}`;
       }
+      if (which === parts.self || which.toLowerCase() === deps.nodeName.toLowerCase()) {
+        throw new Fault('BAD_REQUEST', `${which} is this node; to go, run here: hearsay leave`);
+      }
       const {node, name} = membership.find(which);
-      if (node === membership.mesh || node === parts.self) {
-        throw new Fault('BAD_REQUEST', `${which} founded this mesh or is this node; a founder cannot be revoked`);
+      if (node === membership.mesh) {
+        throw new Fault('BAD_REQUEST', `${which} founded this mesh, and a founder cannot be revoked; lock a new mesh`);
       }
       const revocation = membership.makeRevocation(node, name);
       await membership.revoke([revocation]);
@@ -192,11 +197,13 @@ export function meshAdmin(deps: AdminDeps): MeshAdmin {
       await told;
       return name === '' ? shortNode(node) : `${name} (${shortNode(node)})`;
     },
-    async leave() {
+    async leave({force} = {force: false}) {
       if (membership.mesh === undefined) throw new Fault('BAD_REQUEST', 'this node belongs to no closed mesh');
+      if (!force) membership.mustBeSpared();
       await membership.leave();
       parts.dialling.release();
       for (const node of links.nodes()) for (const each of links.connections(node)) each.abort(new Error('left'));
+      parts.handlers?.moved?.();
       await rejudge('at once');
       return report();
     },

@@ -86,7 +86,7 @@ export class MeshParts {
     this.gossip = new Gossip(this.admissions, environment.log);
     this.clones = new Clones(
       environment.clock,
-      host => ownHosts().includes(host),
+      (host, port) => ownHosts().includes(host) && this.#isOwnPort(port),
       host => environment.log('error', cloneText(host)),
     );
     this.dialling = this.#makeDialling();
@@ -173,6 +173,12 @@ export class MeshParts {
 
   listening(): Multiaddr[] {
     return this.node.services.listeners.addresses();
+  }
+
+  /** Another daemon on this machine listens elsewhere. */
+  #isOwnPort(port: number | undefined): boolean {
+    const own = this.listening().flatMap(address => hostPortOf(address)?.port ?? []);
+    return port === undefined || own.length === 0 || own.includes(port);
   }
 
   /** How a peer came, from the connection alone. */

@@ -161,7 +161,8 @@ class Libp2pMesh implements AdministeredMesh {
         listening: () => this.#parts.listening(),
         sighted: (node, addresses) => dialling.sighted(node, addresses),
         sightedSelf: addresses => {
-          for (const address of addresses) clones.sighted(hostPortOf(address)?.host ?? '');
+          for (const {host, port} of addresses.flatMap(address => hostPortOf(address) ?? []))
+            clones.sighted(host, port);
         },
       },
       this.#environment,

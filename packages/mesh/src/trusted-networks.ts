@@ -1,4 +1,13 @@
-import {Fault, firstTrusted, isInSubnet, isTrustedNetwork, judgeAddress, normalSubnet, trustOf} from '@hearsay/core';
+import {
+  Fault,
+  firstTrusted,
+  isInSubnet,
+  isPrivateSubnet,
+  isTrustedNetwork,
+  judgeAddress,
+  normalSubnet,
+  trustOf,
+} from '@hearsay/core';
 import type {Environment, Network, NetworkReport, Trust, TrustedNetwork} from '@hearsay/core';
 import type {Membership} from './membership.ts';
 import {askForHardware, readNetworks} from './read-networks.ts';
@@ -88,6 +97,11 @@ export class TrustedNetworks {
     if (network === undefined && subnet === undefined) {
       const names = this.#current().map(one => one.interface);
       throw new Fault('BAD_REQUEST', `${which} is neither a subnet nor an interface (${names.join(', ')})`);
+    }
+    if (network === undefined ? !isPrivateSubnet(subnet ?? '') : network.subnets.length === 0) {
+      const what = network === undefined ? 'has public addresses' : 'has no private subnet';
+      const todo = 'let its machines in by invite: hearsay lock, then hearsay invite';
+      throw new Fault('BAD_REQUEST', `${which} ${what}, and only private ones are ever trusted; ${todo}`);
     }
     const matching = this.#current().find(one => subnet !== undefined && one.subnets.includes(subnet));
     const known = network ?? matching;

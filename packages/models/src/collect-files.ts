@@ -123,8 +123,8 @@ function joined(first: CollectedGroup, other: FoundGroup): CollectedGroup {
 }
 
 function describeScan(folder: string, problem: string | undefined, cut: string | undefined): string | undefined {
-  if (problem !== undefined) return `the models in ${folder} are gone: ${problem}`;
-  if (cut !== undefined) return `not everything in ${folder} is offered: ${cut}; name the folders with models instead`;
+  if (problem !== undefined) return `no model in ${folder} is offered, because it cannot be read: ${problem}`;
+  if (cut !== undefined) return `not everything in ${folder} is offered: ${cut}`;
   return undefined;
 }
 

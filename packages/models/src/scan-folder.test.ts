@@ -1,4 +1,4 @@
-import {chmod, mkdir, mkdtemp, rm, symlink, writeFile} from 'node:fs/promises';
+import {chmod, mkdir, mkdtemp, rename, rm, symlink, writeFile} from 'node:fs/promises';
 import {tmpdir} from 'node:os';
 import {dirname, join, relative} from 'node:path';
 import test from 'ava';
@@ -75,10 +75,15 @@ test('a folder that is not there is a problem in words, not an exception', async
 test('a sub-folder that may not be read costs only its own models', async t => {
   const folder = await makeFolder(t, ['a.gguf', 'locked/b.gguf']);
   await chmod(join(folder, 'locked'), 0);
-  t.teardown(() => chmod(join(folder, 'locked'), 0o700));
+  t.teardown(() => chmod(join(folder, 'locked'), 0o700).catch(() => chmod(join(folder, 'lost+found'), 0o700)));
   const files = await found(folder);
   t.true(files.includes('a.gguf'));
-  if (process.getuid?.() !== 0) t.false(files.includes('locked/b.gguf'));
+  if (process.getuid?.() === 0) return; // who may read everything cannot see the rest
+  t.false(files.includes('locked/b.gguf'));
+  const {cut = ''} = await scanFolder(folder, openDoor, new AbortController().signal, {limits});
+  t.true(cut.includes(join(folder, 'locked')) && cut.includes('EACCES'), cut);
+  await rename(join(folder, 'locked'), join(folder, 'lost+found'));
+  t.is((await scanFolder(folder, openDoor, new AbortController().signal, {limits})).cut, undefined);
 });
 
 test('an aborted scan ends with the reason', async t => {

@@ -71,24 +71,33 @@ export async function scanFolder(
     const {look, below} = next;
     const listed = await door.pass(() => listFolder(look.path, entriesLeft, takes));
     if (listed.problem !== undefined && look === start) return emptyScan(listed.problem);
+    if (listed.problem !== undefined && !isOfTheSystem(look))
+      cut = `its folder ${look.path} cannot be read (${listed.problem})`;
     folders.push(look);
     entriesLeft -= listed.seen;
-    if (listed.cut) cut = `it holds more than ${limits.entriesMax} entries`;
+    if (listed.cut) cut = `it holds more than ${limits.entriesMax} entries; ${nameThem}`;
     const paths = listed.names.map(name => join(look.path, name));
     for await (const found of lookAtAll(paths, door)) {
       const name = basename(found.path);
       if (found.kind === 'file' && takes(name)) {
         if (files.length < limits.filesMax) files.push(found);
-        else cut = `it holds more than ${limits.filesMax} models`;
+        else cut = `it holds more than ${limits.filesMax} models; ${nameThem}`;
       } else if (found.kind === 'folder' && !entered.has(identityOf(found)) && enters([...below, name])) {
         entered.add(identityOf(found));
         if (below.length < limits.depthMax) waiting.push({look: found, below: [...below, name]});
-        else cut = `it is more than ${limits.depthMax} folders deep`;
+        else cut = `it is more than ${limits.depthMax} folders deep; ${nameThem}`;
       }
     }
     if (listed.cut) break;
   }
   return {files, folders, problem: undefined, cut};
+}
+
+const nameThem = 'name the folders with models instead';
+
+/** On the top of a drive; nobody but the system reads it. */
+function isOfTheSystem({path}: Look): boolean {
+  return ['lost+found', 'System Volume Information', '$RECYCLE.BIN'].includes(basename(path));
 }
 
 function emptyScan(problem: string): FolderScan {

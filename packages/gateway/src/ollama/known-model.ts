@@ -33,8 +33,12 @@ export interface KnownModel {
   readonly preset: Preset | undefined;
 }
 
-/** Of several models with one name, one that can do what is needed. */
-export type FindModel = (asked: string, needs?: readonly Capability[]) => KnownModel | undefined;
+export interface FindModel {
+  /** Of several models with one name, one that can do what is needed. */
+  (asked: string, needs?: readonly Capability[]): KnownModel | undefined;
+  /** Why a model of this node that is not found cannot be used; undefined when there is none of that name. */
+  readonly whyNot?: (asked: string) => Problem | undefined;
+}
 
 /**
  * Pure: what the store of a model adds to it under this name. Parameters that mean nothing here are left out: nobody
@@ -69,7 +73,7 @@ export function storedPreset(
 export function modelOf(body: JsonObject, find: FindModel): KnownModel | Problem {
   const asked = body['model'] ?? body['name'];
   if (typeof asked !== 'string' || asked.trim() === '') return badRequest('model is required', {param: 'model'});
-  return find(asked) ?? notFound(asked);
+  return find(asked) ?? find.whyNot?.(asked) ?? notFound(asked);
 }
 
 function notFound(asked: string): Problem {

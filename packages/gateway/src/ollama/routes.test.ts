@@ -2,6 +2,7 @@ import test from 'ava';
 import type {ExecutionContext} from 'ava';
 import type {ModelReport} from '@hearsay/core';
 import {openGateway} from '../../../../test/support/open-gateway.ts';
+import {digest} from '../../../../test/support/builders.ts';
 import {chatEvents, modelReport, scriptedAnswer} from '../../../../test/support/scripted-cluster.ts';
 import {scriptedBody, scriptedCluster} from '../../../../test/support/scripted-cluster.ts';
 
@@ -104,10 +105,26 @@ for (const path of ['/api/chat/', '//api/chat', '/api/chat?ts=1']) {
   });
 }
 
+test('a damaged file of this node is named with its reason, and is not merely unknown', async t => {
+  const {url} = await open(t, [
+    modelReport(),
+    {...modelReport(), name: 'torn', names: ['torn'], digest: digest('c'), problem: 'it is incomplete'},
+  ]);
+  for (const path of ['chat', 'generate', 'embed', 'show']) {
+    const answer = await fetch(`${url}/api/${path}`, {
+      method: 'POST',
+      body: '{"model": "torn", "prompt": "x", "input": "x"}',
+    });
+    t.is(answer.status, 500, path);
+    t.is(answer.headers.get('x-should-retry'), 'false');
+    t.deepEqual(await json(answer), {error: "model 'torn' cannot be used: it is incomplete"});
+  }
+});
+
 for (const [what, text, message] of [
   ['an empty body', '', 'missing request body'],
   ['a list', '[]', 'the body is not a JSON object'],
-  ['half an object', '{"model":', 'the body is not a JSON object'],
+  ['half an object', '{"model":', 'the body is not a JSON object: Unexpected end of JSON input'],
   ['a number for stream', '{"model":"tiny","stream":1}', 'stream is neither true nor false'],
 ] as const) {
   for (const path of ['chat', 'generate', 'embed', 'show', 'pull', 'create', 'copy']) {

@@ -42,15 +42,16 @@ function lists(service: RouteService, {find}: OllamaService): readonly Route[] {
   const {cluster, clock, presets, startedSeconds, status} = service;
   const startedWallMs = startedSeconds * 1000;
   const now = (): number => clock.wallMs();
-  const findFor =
-    (request: IncomingMessage): FindModel =>
-    name => {
+  const findFor = (request: IncomingMessage): FindModel => {
+    const caller = callerIn(request);
+    if (caller === undefined) return find;
+    return name => {
       const model = find(name);
-      const caller = callerIn(request);
-      if (model === undefined || caller === undefined) return model;
+      if (model === undefined) return undefined;
       const report = visibleModel(model.report, cluster, caller);
       return report && {...model, report};
     };
+  };
   return [
     {
       method: 'GET',
