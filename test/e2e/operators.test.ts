@@ -116,3 +116,25 @@ test.serial('S91, S93, S94, S95: the same request under every form of policy', a
   t.is((await one.cli('policy', 'set', model, 'fast')).code, 2);
   t.is((await chatText(one.url, {model, max_tokens: 3})).text, counted(3));
 });
+
+test.serial('a node that drains can hand over what only it has loaded, and says what nobody else can take', async t => {
+  const [one, two] = await startPair(t);
+  t.is(await ranAt(one.url, {}, {'x-hearsay-policy': 'pin=one'}), 'one');
+
+  const drained = await one.cli('drain', '--hand-over');
+  t.is(drained.code, 0, drained.stderr);
+  t.regex(drained.stderr, /takes no new requests.*\n.*tiny-count-F16 is loaded on two/u);
+  t.true(
+    (await engines(two.url)).some(({node, name, state}) => node === 'local' && name === model && state === 'ready'),
+  );
+
+  t.is((await two.cli('drain')).code, 0);
+  t.is((await one.cli('undrain')).code, 0);
+  t.is((await one.cli('stop', model, '--node', 'one')).code, 0);
+  await until('only two has it', async () => (await engines(two.url)).every(({node}) => node === 'local'));
+  t.is((await one.cli('drain')).code, 0);
+  await until('two sees it', async () => /one .*draining/u.test((await two.cli('nodes')).stdout));
+  const alone = await two.cli('drain', '--hand-over');
+  t.is(alone.code, 0, alone.stderr);
+  t.regex(alone.stderr, /tiny-count-F16 stays here alone: .*draining/u);
+});

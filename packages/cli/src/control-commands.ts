@@ -13,6 +13,8 @@ export interface Target {
   readonly model: string;
   /** undefined: wherever it concerns. */
   readonly node: string | undefined;
+  /** What people call the model, where that is not what is asked for. */
+  readonly shown?: string;
 }
 
 export interface LoadFlags {
@@ -28,7 +30,8 @@ const lookMs = 400;
 
 /** Waits until the model is loaded, on each node that was chosen for it. Says where, since the mesh chose. */
 export async function loadModel(target: Target, flags: LoadFlags, query: Query, clock: Clock): Promise<void> {
-  const {report} = await query.client.post('/hearsay/v1/load', {...target, ...flags}, engineOutcomesSchema);
+  const {model, node} = target;
+  const {report} = await query.client.post('/hearsay/v1/load', {model, node, ...flags}, engineOutcomesSchema);
   if (report.nodes.length === 0) {
     throw new Fault('NO_CANDIDATE', `no node could be asked to load ${target.model}`);
   }
@@ -47,7 +50,9 @@ async function untilLoaded(outcome: EngineOutcome, target: Target, query: Query,
     if (now?.engine?.state === 'ready') {
       const {slots, context} = now.engine; // as they came out: the model, and the memory, may allow less than was asked
       const size = `${slots === 1 ? '1 slot' : `${slots} slots`} of ${context} tokens`;
-      return terminal.error(`${printable(target.model)} is loaded on ${whereOf(outcome)}, with ${size}\n`);
+      return terminal.error(
+        `${printable(target.shown ?? target.model)} is loaded on ${whereOf(outcome)}, with ${size}\n`,
+      );
     }
     const failure = now?.refused ?? now?.engine?.failure;
     if (now?.engine?.state === 'broken') throw refused(outcome, failure ?? 'it is broken');

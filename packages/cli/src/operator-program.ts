@@ -1,6 +1,8 @@
 import type {Command, Option} from 'commander';
+import {handOver} from './hand-over.ts';
 import {changeNode, listPolicies, removePolicy, setPolicy} from './operator-commands.ts';
 import type {Query} from './query-commands.ts';
+import {systemClock} from './system.ts';
 
 const changes = [
   ['drain', 'take no new requests; running ones end'],
@@ -17,7 +19,12 @@ export function addOperatorCommands(
 ): void {
   for (const [name, about] of changes) {
     const command = program.command(name).description(about).addOption(host);
-    command.action(async () => changeNode(name, await queryFor(command)));
+    if (name === 'drain') command.option('--hand-over', 'load elsewhere what is loaded only here, and wait for that');
+    command.action(async (options: {readonly handOver?: boolean}) => {
+      const query = await queryFor(command);
+      await changeNode(name, query);
+      if (options.handOver === true) await handOver(query, systemClock);
+    });
   }
   const policy = program.command('policy').description('where requests of a model, workload or key may run');
   const set = policy
