@@ -44,6 +44,8 @@ test.serial('S82, S98, S97: why tells the story of a request that was moved, and
     const busy = await Promise.all(holders.map(isBusy));
     return holders.find((_, index) => busy[index]);
   });
+  // What a node has taken it may tell a moment later, together with the head of its answer.
+  await until('the entry knows it', async () => (await requests(entry.url)).some(({digest}) => digest !== undefined));
   serving.kill('SIGKILL');
   const {headers, status, text} = await answer;
   t.deepEqual([status, text], [200, counted(5)]);
