@@ -6,7 +6,7 @@ import {chat, chatText, collect, counted} from '../support/chat.ts';
 import {startDaemon} from '../support/daemon.ts';
 import type {Daemon} from '../support/daemon.ts';
 import {modelFolder} from '../support/models.ts';
-import {engines, models} from '../support/reports.ts';
+import {engines, models, requests} from '../support/reports.ts';
 import {until} from '../support/until.ts';
 
 const variables = {HEARSAY_THREADS: '1'};
