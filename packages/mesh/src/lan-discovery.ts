@@ -5,10 +5,11 @@ import {peerIdFromString} from '@libp2p/peer-id';
 import {multiaddr} from '@multiformats/multiaddr';
 import type {Multiaddr} from '@multiformats/multiaddr';
 import multicastDns from 'multicast-dns';
-import type {MulticastDNS, QueryPacket, ResponsePacket} from 'multicast-dns';
+import type {MulticastDNS, ResponsePacket} from 'multicast-dns';
 import {describeError} from '@hearsay/core';
 import type {Environment, NodeId} from '@hearsay/core';
 import {hostPortOf} from './addresses.ts';
+import {choosySocket} from './choosy-socket.ts';
 import {nodeIdOf} from './identity.ts';
 
 /** Interfaces come and go without a notice that Node could give. */
@@ -17,15 +18,20 @@ const rescanMs = 3000;
 /** A socket loses its membership when its interface is made anew under the same address (suspend, a new DHCP lease). */
 const socketAgeMsMax = 60_000;
 
-/** First questions, since start: the first packets after an interface came up are often lost. */
-const firstQueriesMs = [0, 400, 1200, 3000] as const;
+/** Further first questions of a node that is alone: the first packets after an interface came up are often lost. */
+const firstQueriesMs = [400, 1200, 3000] as const;
 const queryMs = 5000;
 
 /**
  * Everybody answers every question, so the questions of a large mesh would cost more than all else that it does at
- * rest. A node that has met others asks half as often each time, down to this; whoever is new asks for itself.
+ * rest. A node that has met others asks half as often each time, down to this; whoever is new asks for itself. And an
+ * answer is heard by all, so whoever has heard others ask and answer need not (RFC 6762, 7.3): a network hears one
+ * question in that time, however many nodes are on it.
  */
 const queryMsMax = 30_000;
+
+/** Who asks next is left to chance, as a part of the wait. */
+const querySpread = 0.1;
 
 /** One multicast answer serves everybody who has just asked, so that many nodes do not answer many times each. */
 const answerGapMs = 250;
@@ -63,9 +69,19 @@ export interface LanDiscoveryConfig {
 
 interface Watched {
   readonly dns: MulticastDNS;
+  readonly network: BlockList;
   readonly openedMs: number;
   answeredMs: number;
+  /** When anybody has last asked there, and whether somebody else has answered since. */
+  askedMs: number;
+  isAnswered: boolean;
 }
+
+const nothingHeard = {
+  answeredMs: Number.NEGATIVE_INFINITY,
+  askedMs: Number.NEGATIVE_INFINITY,
+  isAnswered: false,
+} as const;
 
 interface Interface {
   readonly address: string;
@@ -88,6 +104,8 @@ export class LanDiscovery implements Disposable {
   readonly #config: LanDiscoveryConfig;
   readonly #environment: Environment;
   readonly #service: string;
+  /** A name stands in full where a packet has it first, so its first label can be looked for. */
+  readonly #tag: string;
   readonly #watched = new Map<string, Watched>();
   readonly #timers = new Set<Disposable>();
   readonly #reported = new Set<string>();
@@ -97,8 +115,13 @@ export class LanDiscovery implements Disposable {
     this.#config = config;
     this.#environment = environment;
     this.#service = serviceName(config.mesh);
+    this.#tag = this.#service.slice(0, this.#service.indexOf('.'));
     this.#rescan();
-    for (const ms of firstQueriesMs) this.#after(ms, () => this.#query());
+    for (const ms of firstQueriesMs) {
+      this.#after(ms, () => {
+        if (this.#config.isAlone()) for (const address of this.#watched.keys()) this.#ask(address);
+      });
+    }
     this.#queryRepeatedly(queryMs);
   }
 
@@ -110,10 +133,16 @@ export class LanDiscovery implements Disposable {
     this.#timers.add(timer);
   }
 
-  #queryRepeatedly(waitMs: number): void {
-    this.#after(waitMs, () => {
-      this.#query();
-      this.#queryRepeatedly(this.#config.isAlone() ? queryMs : Math.min(2 * waitMs, queryMsMax));
+  /** Looks again sooner when a network was asked by another meanwhile: it is to be asked so long after that. */
+  #queryRepeatedly(waitMs: number, lookMs: number = waitMs): void {
+    this.#after(lookMs, () => {
+      const now = this.#environment.clock.monotonicMs();
+      const served = [...this.#watched.values()].filter(each => each.isAnswered && now - each.askedMs < waitMs);
+      for (const [address, watched] of this.#watched) if (!served.includes(watched)) this.#ask(address);
+      const nextMs = this.#config.isAlone() ? queryMs : Math.min(2 * waitMs, queryMsMax);
+      const sinceMs = Math.max(0, ...served.map(({askedMs}) => now - askedMs));
+      const spreadMs = this.#environment.random.next() * querySpread * nextMs;
+      this.#queryRepeatedly(nextMs, nextMs - sinceMs + spreadMs);
     });
   }
 
@@ -121,60 +150,59 @@ export class LanDiscovery implements Disposable {
     const now = this.#environment.clock.monotonicMs();
     const present = new Map(ipv4Interfaces().map(one => [one.address, one]));
     for (const [address, {openedMs, dns}] of this.#watched) {
-      if (present.has(address) && now - openedMs < socketAgeMsMax) continue;
+      const one = present.get(address);
+      if (one !== undefined && now - openedMs < socketAgeMsMax) continue;
       dns.destroy();
-      this.#watched.delete(address);
+      if (one === undefined) this.#watched.delete(address);
+      else this.#watch(one, now); // what was heard there still counts
     }
-    for (const one of present.values()) {
-      if (!this.#watched.has(one.address) && this.#watched.size < interfacesMax) this.#watch(one, now);
+    for (const [address, one] of present) {
+      if (this.#watched.has(address) || this.#watched.size >= interfacesMax) continue;
+      this.#watch(one, now);
+      this.#ask(address);
     }
     this.#after(rescanMs, () => this.#rescan());
   }
 
-  #watch(one: Interface, now: number): void {
-    const dns = multicastDns({
-      interface: one.address,
-      bind: '0.0.0.0',
-      port: this.#config.port ?? dnsPort,
-      reuseAddr: true,
-    });
-    const watched = {dns, openedMs: now, answeredMs: Number.NEGATIVE_INFINITY};
-    this.#watched.set(one.address, watched);
+  #watch({address, cidr}: Interface, now: number): void {
+    const network = networkOf(cidr);
+    const socket = choosySocket((message, from) => message.includes(this.#tag) && this.#comesFrom(network, from));
+    const dns = multicastDns({socket, interface: address, bind: '0.0.0.0', port: this.#config.port ?? dnsPort});
+    const watched = {...(this.#watched.get(address) ?? nothingHeard), dns, network, openedMs: now};
+    this.#watched.set(address, watched);
     dns.on('error', error => {
-      this.#report(one.address, error);
+      this.#report(address, error);
       dns.destroy();
-      if (this.#watched.get(one.address) === watched) this.#watched.delete(one.address); // the next rescan tries again
+      if (this.#watched.get(address) === watched) this.#watched.delete(address); // the next rescan tries again
     });
     dns.on('warning', error => {
-      if ('syscall' in error) this.#report(one.address, error); // the others are about packets that nobody can read
+      if ('syscall' in error) this.#report(address, error); // the others are about packets that nobody can read
     });
-    dns.on('query', (query, from) => {
+    dns.on('query', ({questions = []}) => {
       try {
-        if (this.#asksHere(query, from.address, one)) this.#answer(one.address, watched);
+        if (questions.some(({name}) => name === this.#service)) this.#answer(address, watched);
       } catch (error) {
-        this.#report(one.address, error); // the system does not tell its addresses while too much is open
+        this.#report(address, error); // the system does not tell its addresses while too much is open
       }
     });
-    dns.on('response', response => this.#hear(response));
-    this.#ask(one.address, dns);
+    dns.on('response', response => this.#hear(response, watched));
   }
 
-  #query(): void {
-    for (const [address, {dns}] of this.#watched) this.#ask(address, dns);
+  #ask(address: string): void {
+    this.#watched
+      .get(address)
+      ?.dns.query({questions: [{name: this.#service, type: 'PTR'}]}, error => this.#report(address, error));
   }
 
-  #ask(address: string, dns: MulticastDNS): void {
-    dns.query({questions: [{name: this.#service, type: 'PTR'}]}, error => this.#report(address, error));
-  }
-
-  /** All sockets hear every packet, so the one whose network the question came from answers; all do if it fits none. */
-  #asksHere(query: QueryPacket, from: string, one: Interface): boolean {
-    if (!(query.questions ?? []).some(({name}) => name === this.#service)) return false;
-    return isIn(from, one) || !ipv4Interfaces().some(other => isIn(from, other));
+  /** All sockets hear every packet, so the one whose network it came from takes it; all do if it fits none. */
+  #comesFrom(network: BlockList, from: string): boolean {
+    return network.check(from, 'ipv4') || ![...this.#watched.values()].some(each => each.network.check(from, 'ipv4'));
   }
 
   #answer(address: string, watched: Watched): void {
     const now = this.#environment.clock.monotonicMs();
+    watched.askedMs = now;
+    watched.isAnswered = false;
     if (now - watched.answeredMs < answerGapMs) return;
     const {self, listening} = this.#config;
     const addresses = listening().filter(each => hostPortOf(each)?.host === address);
@@ -191,7 +219,7 @@ export class LanDiscovery implements Disposable {
     );
   }
 
-  #hear({answers = [], additionals = []}: ResponsePacket): void {
+  #hear({answers = [], additionals = []}: ResponsePacket, watched: Watched): void {
     if (!answers.some(({type, name}) => type === 'PTR' && name === this.#service)) return;
     const texts = [...answers, ...additionals].flatMap(answer => (answer.type === 'TXT' ? [answer.data].flat() : []));
     const seen = new Map<NodeId, Multiaddr[]>();
@@ -202,8 +230,12 @@ export class LanDiscovery implements Disposable {
       if (known.length < addressesMax) seen.set(sighting.node, [...known, sighting.address]);
     }
     for (const [node, addresses] of seen) {
-      if (node === this.#config.self) this.#config.sightedSelf(addresses);
-      else this.#config.sighted(node, addresses);
+      if (node === this.#config.self) {
+        this.#config.sightedSelf(addresses);
+        continue;
+      }
+      watched.isAnswered = true;
+      this.#config.sighted(node, addresses);
     }
   }
 
@@ -237,11 +269,11 @@ function ipv4Interfaces(): Interface[] {
     .flatMap(({family, address, cidr}) => (family === 'IPv4' && cidr !== null ? [{address, cidr}] : []));
 }
 
-function isIn(address: string, {cidr}: Interface): boolean {
+function networkOf(cidr: string): BlockList {
   const [network = '', prefix = ''] = cidr.split('/');
   const list = new BlockList();
   list.addSubnet(network, Number(prefix), 'ipv4');
-  return list.check(address, 'ipv4');
+  return list;
 }
 
 /** Text from the network: anything that is no address of a node is skipped. */
