@@ -18,7 +18,7 @@ export function multiplexer(settings: Settings, clock: Clock): () => StreamMuxer
         const muxer = factory.createStreamMuxer(connection);
         flushAtEnd(muxer, flush);
         watchSilence(connection, clock, {
-          ask: () => ask(muxer),
+          ask: () => void ask(muxer),
           lost(fault) {
             muxer.abort(fault);
             connection.abort(fault);
@@ -30,12 +30,24 @@ export function multiplexer(settings: Settings, clock: Clock): () => StreamMuxer
   };
 }
 
-/** A ping of yamux: twelve bytes there, and as many back. Its interface does not name it. */
-function ask(muxer: StreamMuxer): void {
+/**
+ * A ping of yamux, which every node answers: twelve bytes there, and as many back. True when an answer has come; false
+ * where none can be asked for. No interface names it.
+ */
+export async function askForLife(connection: object): Promise<boolean> {
+  const muxer: unknown = Reflect.get(connection, 'muxer');
+  return typeof muxer === 'object' && muxer !== null && ask(muxer);
+}
+
+async function ask(muxer: object): Promise<boolean> {
   const ping: unknown = Reflect.get(muxer, 'ping');
-  if (typeof ping !== 'function') return;
-  const asked: unknown = Reflect.apply(ping, muxer, []);
-  if (asked instanceof Promise) asked.catch(() => undefined); // whether an answer comes is watched below
+  if (typeof ping !== 'function') return false;
+  try {
+    await Reflect.apply(ping, muxer, []);
+    return true;
+  } catch {
+    return false; // the connection has ended, which is noticed elsewhere
+  }
 }
 
 /** libp2p closes the connection next, below what has been changed of it; the last frames must be out by then. */
