@@ -3,6 +3,7 @@ import type {StreamMuxer, StreamMuxerFactory} from '@libp2p/interface';
 import type {Clock} from '@hearsay/core';
 import {watchSilence} from './link-watch.ts';
 import {sendTogether} from './send-together.ts';
+import {updateSparingly} from './update-sparingly.ts';
 
 type Settings = NonNullable<Parameters<typeof yamux>[0]>;
 
@@ -17,6 +18,7 @@ export function multiplexer(settings: Settings, clock: Clock): () => StreamMuxer
         const flush = sendTogether(connection);
         const muxer = factory.createStreamMuxer(connection);
         flushAtEnd(muxer, flush);
+        updateAllSparingly(muxer);
         watchSilence(connection, clock, {
           ask: () => void ask(muxer),
           lost(fault) {
@@ -28,6 +30,20 @@ export function multiplexer(settings: Settings, clock: Clock): () => StreamMuxer
       },
     };
   };
+}
+
+/**
+ * Every record, ping and answer comes in a few small frames, so most packets of a mesh at rest would be updates of
+ * windows. Streams of both directions are made by this method, which is none of the interface's.
+ */
+function updateAllSparingly(muxer: StreamMuxer): void {
+  const create: unknown = Reflect.get(muxer, '_newStream');
+  if (typeof create !== 'function') return;
+  Reflect.set(muxer, '_newStream', (...args: unknown[]) => {
+    const stream: unknown = Reflect.apply(create, muxer, args);
+    if (typeof stream === 'object' && stream !== null) updateSparingly(stream);
+    return stream;
+  });
 }
 
 /**
