@@ -5,7 +5,8 @@ import type {Connection, PeerId, Stream, StreamHandler, Topology} from '@libp2p/
 import {decodeSignedRecord, encodeSignedRecord, isFromNewer, recordBytesMax} from '@hearsay/core';
 import type {Log, NodeId, SignedRecord, Verdict} from '@hearsay/core';
 import type {Admissions} from './admission.ts';
-import {isSigned, nodeIdOf} from './identity.ts';
+import {nodeIdOf} from './identity.ts';
+import type {VerifiedRecords} from './verified-records.ts';
 
 /** One for all meshes: who is not admitted is not met here at all. */
 const topic = '/hearsay/records/1';
@@ -70,13 +71,15 @@ export type Judge = (record: SignedRecord, from: NodeId) => Verdict;
  */
 export class Gossip {
   readonly #admissions: Admissions;
+  readonly #verified: VerifiedRecords;
   readonly #log: Log;
   readonly #told = new Set<NodeId>();
   readonly #topologies = new Set<Topology>();
   #pubsub: GossipSub | undefined;
 
-  constructor(admissions: Admissions, log: Log) {
+  constructor(admissions: Admissions, verified: VerifiedRecords, log: Log) {
     this.#admissions = admissions;
+    this.#verified = verified;
     this.#log = log;
   }
 
@@ -138,7 +141,7 @@ export class Gossip {
   #validate(from: PeerId, message: Message, judge: Judge): TopicValidatorResult {
     const giver = nodeIdOf(from);
     if (!this.#admissions.isAdmitted(giver)) return TopicValidatorResult.Ignore;
-    switch (judgeMessage(message, giver, judge)) {
+    switch (this.#judgeMessage(message, giver, judge)) {
       case 'accept':
         return TopicValidatorResult.Accept;
       case 'ignore':
@@ -147,6 +150,18 @@ export class Gossip {
         this.#tell(giver);
         return TopicValidatorResult.Reject;
     }
+  }
+
+  #judgeMessage(message: Message, giver: NodeId, judge: Judge): Verdict {
+    if (message.type !== 'signed' || message.data.length > recordBytesMax) return 'reject';
+    let record: SignedRecord;
+    try {
+      record = decodeSignedRecord(message.data);
+    } catch {
+      return isFromNewer(message.data) ? 'ignore' : 'reject';
+    }
+    // By gossip a node speaks for itself only (law 5); records of others travel by exchange, with their age.
+    return record.node === nodeIdOf(message.from) && this.#verified.isSigned(record) ? judge(record, giver) : 'reject';
   }
 
   #tell(node: NodeId): void {
@@ -207,18 +222,6 @@ export class Gossip {
       },
     };
   }
-}
-
-function judgeMessage(message: Message, giver: NodeId, judge: Judge): Verdict {
-  if (message.type !== 'signed' || message.data.length > recordBytesMax) return 'reject';
-  let record: SignedRecord;
-  try {
-    record = decodeSignedRecord(message.data);
-  } catch {
-    return isFromNewer(message.data) ? 'ignore' : 'reject';
-  }
-  // By gossip a node speaks for itself only (law 5); records of others travel by exchange, with their age.
-  return record.node === nodeIdOf(message.from) && isSigned(record) ? judge(record, giver) : 'reject';
 }
 
 /** A public field of gossipsub's class that its interface does not name. */

@@ -134,7 +134,10 @@ class Libp2pMesh implements AdministeredMesh {
     gossip.start(
       node.services.pubsub,
       (record, from) => handlers.judge({record, ageMs: 0}, from),
-      peer => this.#exchangeWith(peer),
+      peer => {
+        const connection = this.#parts.links.connection(peer);
+        if (connection !== undefined) void exchange.catchUp(connection);
+      },
     );
     this.#parts.handlers = handlers;
     this.#discover();
