@@ -1,6 +1,7 @@
 import {mkdtemp, rm} from 'node:fs/promises';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
+import {setTimeout as sleep} from 'node:timers/promises';
 import {noise} from '@chainsafe/libp2p-noise';
 import {yamux} from '@chainsafe/libp2p-yamux';
 import {gossipsub} from '@libp2p/gossipsub';
@@ -11,9 +12,9 @@ import test from 'ava';
 import type {ExecutionContext} from 'ava';
 import {createLibp2p} from 'libp2p';
 import {encodeExchange} from '@hearsay/core';
-import type {AgedRecord} from '@hearsay/core';
+import type {AgedRecord, NodeId} from '@hearsay/core';
 import {realEnvironment} from '../../../test/support/environment.ts';
-import {serve, text} from '../../../test/support/mesh-trial.ts';
+import {isLinked, serve, text} from '../../../test/support/mesh-trial.ts';
 import type {Seen} from '../../../test/support/mesh-trial.ts';
 import {until} from '../../../test/support/until.ts';
 import {nodeIdOf} from './identity.ts';
@@ -82,6 +83,23 @@ async function listener(t: ExecutionContext, peers: readonly Seen[], beforeListe
   return heard;
 }
 
+test('whoever is connected with all gets each record once, and not from everybody again', async t => {
+  const a = await node(t, 'a');
+  const b = await node(t, 'b', {peers: [addressOf(a)]});
+  const all = [a, b];
+  await until('they are linked', () => isLinked(a, b));
+  const listening = await listener(t, all);
+  const records = 60;
+  for (let index = 0; index < records; index += 1) {
+    const from = all[index % all.length] ?? a;
+    await from.mesh.publish(await from.mesh.sign(text(`record ${index}`)));
+  }
+  const heard = (one: Seen): number => one.judged.filter(({record}) => record.node !== one.mesh.self).length;
+  await until('all have all', () => listening.records.size === records && all.every(one => heard(one) >= records / 2));
+  await sleep(300); // copies that are under way
+  t.true(listening.copies < 1.5 * records, `${listening.copies} copies of ${records} records`);
+});
+
 test('a peer that joins the gossip is told again what it has missed, and nothing when it has missed nothing', async t => {
   const a = await node(t, 'a');
   const own = async (words: string): Promise<AgedRecord> => ({record: await a.mesh.sign(text(words)), ageMs: 0});
@@ -94,4 +112,19 @@ test('a peer that joins the gossip is told again what it has missed, and nothing
     return current.copies > 0 && behind.copies > 0;
   });
   t.is(current.exchanges, 0);
+});
+
+test('nodes that are not connected with each other hear of each other through a third', async t => {
+  const middle = await node(t, 'middle');
+  const hidden = {listen: [], peers: [addressOf(middle)]};
+  const [left, right] = [await node(t, 'left', hidden), await node(t, 'right', hidden)];
+  await until('both are linked with it', () => isLinked(left, middle) && isLinked(right, middle));
+  const heard = (one: Seen, from: NodeId): readonly string[] =>
+    one.judged.filter(({record}) => record.node === from).map(({record}) => Buffer.from(record.payload).toString());
+  const said = ['one', 'two', 'three'];
+  for (const word of said) {
+    await left.mesh.publish(await left.mesh.sign(text(word)));
+    await until(`it has heard ${word}`, () => heard(right, left.mesh.self).includes(word));
+  }
+  t.false(isLinked(left, right));
 });

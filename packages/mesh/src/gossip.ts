@@ -53,11 +53,13 @@ const scoreParams: Partial<PeerScoreParams> = {
 };
 
 /**
- * Who makes a message sends it to all that it knows; passing on is for those that it does not know, so four each do.
- * By default it is six, and each node of a LAN hears everything seven times. Copies are told by their signature, which
- * gossipsub would otherwise verify each time; what was not verified once is not remembered.
+ * Who makes a message sends it to all that it is connected with. Whoever is not cannot ask it for anything either, so
+ * that nobody passes it on at once: those hear within a second or two, when peers tell what they have (IHAVE) and are
+ * asked for it. By default each node of a LAN would hear everything seven times. A peer that wants all at once (GRAFT),
+ * as others do by default, gets it. Copies are told by their signature, which gossipsub would otherwise verify each
+ * time; what was not verified once is not remembered.
  */
-const fewerCopies = {D: 4, Dlo: 3, Dhi: 8, Dscore: 2, Dout: 1};
+const fewCopies = {D: 0, Dlo: 0, Dhi: 8, Dscore: 0, Dout: 0, Dlazy: 3, gossipFactor: 0.1};
 
 /** Peers of which it was told that they spread what cannot be used; the log is not theirs to fill. */
 const toldMax = 256;
@@ -91,7 +93,7 @@ export class Gossip {
       emitSelf: false,
       floodPublish: true,
       doPX: false,
-      ...fewerCopies,
+      ...fewCopies,
       fastMsgIdFn: ({signature}) => (signature === undefined ? '' : Buffer.from(signature).toString('latin1')),
       allowedTopics: [topic],
       maxInboundDataLength: rpcBytesMax,
