@@ -1,8 +1,6 @@
 import {createHash} from 'node:crypto';
 import {BlockList} from 'node:net';
 import {networkInterfaces} from 'node:os';
-import {peerIdFromString} from '@libp2p/peer-id';
-import {multiaddr} from '@multiformats/multiaddr';
 import type {Multiaddr} from '@multiformats/multiaddr';
 import multicastDns from 'multicast-dns';
 import type {MulticastDNS, ResponsePacket} from 'multicast-dns';
@@ -10,7 +8,7 @@ import {describeError} from '@hearsay/core';
 import type {Environment, NodeId} from '@hearsay/core';
 import {hostPortOf} from './addresses.ts';
 import {choosySocket} from './choosy-socket.ts';
-import {nodeIdOf} from './identity.ts';
+import {readSighting} from './read-sighting.ts';
 
 /** Interfaces come and go without a notice that Node could give. */
 const rescanMs = 3000;
@@ -37,6 +35,14 @@ const querySpread = 0.1;
 const answerGapMs = 250;
 
 /**
+ * A newcomer that has met so many hears of the rest by them, so that not all of a large mesh need answer each question.
+ * Who answers is left to chance, in this time for each node there is; a node that has met fewer answers at once.
+ */
+const answersEnough = 8;
+const answerSpreadMs = 10;
+const answerSpreadMsMax = 500;
+
+/**
  * More addresses than this in one answer would not fit a packet, and nobody listens on so many ports of one address.
  */
 const addressesMax = 4;
@@ -55,8 +61,8 @@ const addressKey = 'dnsaddr=';
 export interface LanDiscoveryConfig {
   readonly mesh: string;
   readonly self: NodeId;
-  /** Whether nobody has been met: then it is asked often. */
-  readonly isAlone: () => boolean;
+  /** How many have been met: whoever is alone asks often, and whoever has many leaves it to others to answer. */
+  readonly peers: () => number;
   /** Every address this node listens at, wildcards resolved, without its id. */
   readonly listening: () => readonly Multiaddr[];
   /** Called at every sighting, also of nodes that are known: a peer that came back is met again. */
@@ -72,15 +78,15 @@ interface Watched {
   readonly network: BlockList;
   readonly openedMs: number;
   answeredMs: number;
-  /** When anybody has last asked there, and whether somebody else has answered since. */
+  /** When anybody has last asked there, and how many others have answered since. */
   askedMs: number;
-  isAnswered: boolean;
+  answers: number;
 }
 
 const nothingHeard = {
   answeredMs: Number.NEGATIVE_INFINITY,
   askedMs: Number.NEGATIVE_INFINITY,
-  isAnswered: false,
+  answers: 0,
 } as const;
 
 interface Interface {
@@ -119,10 +125,14 @@ export class LanDiscovery implements Disposable {
     this.#rescan();
     for (const ms of firstQueriesMs) {
       this.#after(ms, () => {
-        if (this.#config.isAlone()) for (const address of this.#watched.keys()) this.#ask(address);
+        if (this.#isAlone()) for (const address of this.#watched.keys()) this.#ask(address);
       });
     }
     this.#queryRepeatedly(queryMs);
+  }
+
+  #isAlone(): boolean {
+    return this.#config.peers() === 0;
   }
 
   #after(ms: number, run: () => void): void {
@@ -137,9 +147,9 @@ export class LanDiscovery implements Disposable {
   #queryRepeatedly(waitMs: number, lookMs: number = waitMs): void {
     this.#after(lookMs, () => {
       const now = this.#environment.clock.monotonicMs();
-      const served = [...this.#watched.values()].filter(each => each.isAnswered && now - each.askedMs < waitMs);
+      const served = [...this.#watched.values()].filter(each => each.answers > 0 && now - each.askedMs < waitMs);
       for (const [address, watched] of this.#watched) if (!served.includes(watched)) this.#ask(address);
-      const nextMs = this.#config.isAlone() ? queryMs : Math.min(2 * waitMs, queryMsMax);
+      const nextMs = this.#isAlone() ? queryMs : Math.min(2 * waitMs, queryMsMax);
       const sinceMs = Math.max(0, ...served.map(({askedMs}) => now - askedMs));
       const spreadMs = this.#environment.random.next() * querySpread * nextMs;
       this.#queryRepeatedly(nextMs, nextMs - sinceMs + spreadMs);
@@ -202,7 +212,17 @@ export class LanDiscovery implements Disposable {
   #answer(address: string, watched: Watched): void {
     const now = this.#environment.clock.monotonicMs();
     watched.askedMs = now;
-    watched.isAnswered = false;
+    watched.answers = 0;
+    const peers = this.#config.peers();
+    if (peers < answersEnough) return this.#answerNow(address, watched);
+    const spreadMs = Math.min(answerSpreadMsMax, answerSpreadMs * peers);
+    this.#after(this.#environment.random.next() * spreadMs, () => {
+      if (watched.answers < answersEnough) this.#answerNow(address, watched);
+    });
+  }
+
+  #answerNow(address: string, watched: Watched): void {
+    const now = this.#environment.clock.monotonicMs();
     if (now - watched.answeredMs < answerGapMs) return;
     const {self, listening} = this.#config;
     const addresses = listening().filter(each => hostPortOf(each)?.host === address);
@@ -234,7 +254,7 @@ export class LanDiscovery implements Disposable {
         this.#config.sightedSelf(addresses);
         continue;
       }
-      watched.isAnswered = true;
+      watched.answers += 1;
       this.#config.sighted(node, addresses);
     }
   }
@@ -274,16 +294,4 @@ function networkOf(cidr: string): BlockList {
   const list = new BlockList();
   list.addSubnet(network, Number(prefix), 'ipv4');
   return list;
-}
-
-/** Text from the network: anything that is no address of a node is skipped. */
-function readSighting(text: string): {node: NodeId; address: Multiaddr} | undefined {
-  try {
-    const address = multiaddr(text);
-    const id = address.getComponents().findLast(({name}) => name === 'p2p')?.value;
-    if (id === undefined) return undefined;
-    return {node: nodeIdOf(peerIdFromString(id)), address: address.decapsulate(`/p2p/${id}`)};
-  } catch {
-    return undefined;
-  }
 }

@@ -170,7 +170,7 @@ class Libp2pMesh implements AdministeredMesh {
       {
         mesh: membership.meshName,
         self: this.self,
-        isAlone: () => this.#parts.links.admitted().length === 0,
+        peers: () => this.#parts.links.admitted().length,
         listening: () => this.#parts.listening(),
         sighted: (node, addresses) => dialling.sighted(node, addresses),
         sightedSelf: addresses => {
