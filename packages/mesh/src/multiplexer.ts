@@ -1,7 +1,7 @@
 import {yamux} from '@chainsafe/libp2p-yamux';
 import type {StreamMuxer, StreamMuxerFactory} from '@libp2p/interface';
 import type {Clock} from '@hearsay/core';
-import {watchSilence} from './link-watch.ts';
+import {LinkWatch} from './link-watch.ts';
 import {sendTogether} from './send-together.ts';
 import {updateSparingly} from './update-sparingly.ts';
 
@@ -10,6 +10,7 @@ type Settings = NonNullable<Parameters<typeof yamux>[0]>;
 /** yamux on connections that end when their peer has fallen silent, and that send frames together. */
 export function multiplexer(settings: Settings, clock: Clock): () => StreamMuxerFactory {
   const create = yamux({...settings, enableKeepAlive: false});
+  const silence = new LinkWatch(clock);
   return () => {
     const factory = create();
     return {
@@ -19,7 +20,7 @@ export function multiplexer(settings: Settings, clock: Clock): () => StreamMuxer
         const muxer = factory.createStreamMuxer(connection);
         flushAtEnd(muxer, flush);
         updateAllSparingly(muxer);
-        watchSilence(connection, clock, {
+        silence.watch(connection, {
           ask: () => void ask(muxer),
           lost(fault) {
             muxer.abort(fault);
