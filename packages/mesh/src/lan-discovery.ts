@@ -83,11 +83,7 @@ interface Watched {
   answers: number;
 }
 
-const nothingHeard = {
-  answeredMs: Number.NEGATIVE_INFINITY,
-  askedMs: Number.NEGATIVE_INFINITY,
-  answers: 0,
-} as const;
+const nothingHeard = {answeredMs: -Infinity, askedMs: -Infinity, answers: 0} as const;
 
 interface Interface {
   readonly address: string;
@@ -189,11 +185,7 @@ export class LanDiscovery implements Disposable {
       if ('syscall' in error) this.#report(address, error); // the others are about packets that nobody can read
     });
     dns.on('query', ({questions = []}) => {
-      try {
-        if (questions.some(({name}) => name === this.#service)) this.#answer(address, watched);
-      } catch (error) {
-        this.#report(address, error); // the system does not tell its addresses while too much is open
-      }
+      if (questions.some(({name}) => name === this.#service)) this.#answer(address, watched);
     });
     dns.on('response', response => this.#hear(response, watched));
   }
@@ -222,6 +214,14 @@ export class LanDiscovery implements Disposable {
   }
 
   #answerNow(address: string, watched: Watched): void {
+    try {
+      this.#respond(address, watched);
+    } catch (error) {
+      this.#report(address, error); // the system does not tell its addresses while too much is open
+    }
+  }
+
+  #respond(address: string, watched: Watched): void {
     const now = this.#environment.clock.monotonicMs();
     if (now - watched.answeredMs < answerGapMs) return;
     const {self, listening} = this.#config;
