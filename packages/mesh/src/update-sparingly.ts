@@ -12,9 +12,9 @@ interface YamuxStream {
 
 /**
  * js-yamux answers every frame of data with an update of the window, so that each token and each record costs a packet
- * in the other direction, with its encryption and a system call on both sides. From here on the stream sends one when half
- * of the window is used, as other implementations do: the peer still always has half a window to send into. A stream
- * that looks otherwise inside is left as it is.
+ * in the other direction, with its encryption and a system call on both sides. From here on the stream sends one when
+ * half of the window is used, as other implementations do: the peer still always has half a window to send into. A
+ * stream that looks otherwise inside is left as it is.
  */
 export function updateSparingly(stream: object): void {
   if (!isYamuxStream(stream)) return;
