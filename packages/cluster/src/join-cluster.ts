@@ -117,10 +117,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     offer: config.role === 'use' ? refuseAll : serving,
     nameOf: node => keeper.view().nodes.get(node)?.beat.name,
     moved: keeper.forget,
-    linkChanged(node, link) {
-      keeper.linkChanged(node, link);
-      if (link?.admitted) announcer.touch();
-    },
+    linkChanged: keeper.linkChanged, // the exchange has told the newcomer of this node already
   });
 
   const reportDeps = {keeper, announcer, deps};

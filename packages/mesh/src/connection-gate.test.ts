@@ -1,6 +1,7 @@
 import {peerIdFromPrivateKey} from '@libp2p/peer-id';
 import {generateKeyPair} from '@libp2p/crypto/keys';
-import type {PeerId} from '@libp2p/interface';
+import {StreamMessageEvent, TypedEventEmitter} from '@libp2p/interface';
+import type {MessageStreamEvents, PeerId} from '@libp2p/interface';
 import {multiaddr} from '@multiformats/multiaddr';
 import test from 'ava';
 import {isLoopbackAddress, isPrivateAddress} from '@hearsay/core';
@@ -126,3 +127,42 @@ test('members of a closed mesh may come from anywhere', t => {
   t.false(gate.denyInboundConnection(from('/ip4/203.0.113.9/tcp/4328')));
   t.false(gate.denyDialMultiaddr(multiaddr('/ip4/203.0.113.9/tcp/4328')));
 });
+
+/** A connection on which a test lets bytes come. */
+function talkative() {
+  const events = new TypedEventEmitter<MessageStreamEvents>();
+  let cut: Error | undefined;
+  return {
+    connection: {
+      ...dialled,
+      addEventListener: events.addEventListener.bind(events),
+      removeEventListener: events.removeEventListener.bind(events),
+      abort: (reason: Error): void => void (cut = reason),
+    },
+    says: (bytes: number) => events.dispatchEvent(new StreamMessageEvent(new Uint8Array(bytes))),
+    isCut: () => cut !== undefined,
+  };
+}
+
+for (const [direction, limit] of [
+  ['inbound', 512 * 1024],
+  ['outbound', 4 * 1024 * 1024],
+] as const) {
+  test(`who is not admitted may send ${limit / 1024} KiB on an ${direction} connection, and not one byte more`, t => {
+    for (const isAdmitted of [false, true]) {
+      const {gate, connected} = gateOf(lower);
+      const {connection, says, isCut} = talkative();
+      const denied =
+        direction === 'inbound'
+          ? gate.denyInboundEncryptedConnection(higher, connection)
+          : gate.denyOutboundEncryptedConnection(higher, connection);
+      t.false(denied);
+      if (isAdmitted) connected.add(nodeIdOf(higher));
+      const chunk = 64 * 1024;
+      for (let sent = 0; sent < limit; sent += chunk) says(chunk);
+      t.false(isCut(), 'all of it was allowed');
+      says(1);
+      t.is(isCut(), !isAdmitted);
+    }
+  });
+}

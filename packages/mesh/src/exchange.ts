@@ -1,11 +1,12 @@
 import type {Connection, Stream} from '@libp2p/interface';
 import {decodeExchange, describeError, encodeExchange, exchangeBytesMax, viewNodesMax, timeLimit} from '@hearsay/core';
-import type {AgedRecord, ChainedStatement, Environment, ExchangeMessage, NodeId} from '@hearsay/core';
+import type {AgedRecord, ChainedStatement, Environment, ExchangeMessage, NodeId, SignedRecord} from '@hearsay/core';
 import type {Admissions} from './admission.ts';
 import type {Judgement} from './doorkeeper.ts';
 import {converse} from './conversation.ts';
 import type {NextFrame, Talk} from './conversation.ts';
-import {isSigned, nodeIdOf} from './identity.ts';
+import {nodeIdOf} from './identity.ts';
+import type {VerifiedRecords} from './verified-records.ts';
 
 export const recordsProtocol = '/hearsay/records/1';
 
@@ -36,6 +37,11 @@ export interface ExchangeFacts {
   readonly heardOf: (node: NodeId, addresses: readonly string[]) => void;
 }
 
+interface ExchangeParts {
+  readonly admissions: Admissions;
+  readonly verified: VerifiedRecords;
+}
+
 /**
  * The first conversation of two nodes and the repeated one: they compare mesh names, admit each other, and then give
  * each other their newest records. Nothing but the two names is said before the names agree (law 8).
@@ -43,12 +49,16 @@ export interface ExchangeFacts {
 export class Exchange {
   readonly #facts: ExchangeFacts;
   readonly #admissions: Admissions;
+  readonly #verified: VerifiedRecords;
   readonly #environment: Environment;
   readonly #talking = new Set<string>();
+  /** This node's own record, as it was last told on a connection. */
+  readonly #told = new WeakMap<Connection, SignedRecord>();
 
-  constructor(facts: ExchangeFacts, admissions: Admissions, environment: Environment) {
+  constructor(facts: ExchangeFacts, {admissions, verified}: ExchangeParts, environment: Environment) {
     this.#facts = facts;
     this.#admissions = admissions;
+    this.#verified = verified;
     this.#environment = environment;
   }
 
@@ -63,9 +73,19 @@ export class Exchange {
     try {
       await this.#hold(await this.#open(connection), next => this.#ask(next, connection));
     } catch (error) {
+      this.#told.delete(connection);
       this.#blame(node, error);
     }
     await this.#partIfStranger(connection);
+  }
+
+  /**
+   * From now on gossip reaches the peer. Whatever this node has published since it last told the peer everything has
+   * not, so that is told again; mostly there is nothing, and then no exchange is needed.
+   */
+  async catchUp(connection: Connection): Promise<void> {
+    const own = this.#facts.newest()[0]?.record;
+    if (own !== undefined && own !== this.#told.get(connection)) await this.begin(connection);
   }
 
   /** Answers an exchange that the peer began. */
@@ -80,6 +100,7 @@ export class Exchange {
     try {
       await this.#hold(stream, next => this.#reply(next, connection));
     } catch (error) {
+      this.#told.delete(connection);
       this.#blame(node, error);
     } finally {
       this.#talking.delete(connection.id);
@@ -106,7 +127,7 @@ export class Exchange {
       if (theirs.refusal === undefined) yield encodeExchange(refusal);
       return;
     }
-    yield encodeExchange(this.#everything(node));
+    yield encodeExchange(this.#everything(connection));
     await this.#take(theirs, node);
   }
 
@@ -117,7 +138,7 @@ export class Exchange {
       yield encodeExchange(refusal);
       return;
     }
-    yield encodeExchange(this.#everything(node));
+    yield encodeExchange(this.#everything(connection));
     const theirs = this.#read(node, await next());
     if (theirs.refusal === undefined) await this.#take(theirs, node);
     else await this.#judge(theirs, connection);
@@ -130,13 +151,16 @@ export class Exchange {
     return {mesh: this.#facts.mesh(), name, records: [], addresses: [], member};
   }
 
-  #everything(listener: NodeId): ExchangeMessage {
+  #everything(connection: Connection): ExchangeMessage {
+    const listener = nodeIdOf(connection.remotePeer);
+    const records = this.#facts.newest().slice(0, viewNodesMax);
+    if (records[0] !== undefined) this.#told.set(connection, records[0].record);
     const addresses = this.#facts.known().filter(({node}) => node !== listener);
     const revocations = this.#facts.revocations();
     return {
       ...this.#greeting(),
       name: this.#facts.nodeName,
-      records: this.#facts.newest().slice(0, viewNodesMax),
+      records,
       addresses: addresses.slice(0, toldMax),
       ...(revocations.length > 0 && {revocations}),
       ...(this.#facts.relay && {relay: true}),
@@ -160,7 +184,7 @@ export class Exchange {
   async #take(message: ExchangeMessage, from: NodeId): Promise<void> {
     const {records, addresses} = message;
     this.#facts.learned(from, message);
-    for (const aged of records) if (isSigned(aged.record)) this.#facts.judge(aged, from);
+    for (const aged of records) if (this.#verified.isSigned(aged.record)) this.#facts.judge(aged, from);
     for (const {node, addresses: where} of addresses.slice(0, toldMax)) this.#facts.heardOf(node, where);
   }
 

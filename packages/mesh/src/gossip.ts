@@ -5,7 +5,8 @@ import type {Connection, PeerId, Stream, StreamHandler, Topology} from '@libp2p/
 import {decodeSignedRecord, encodeSignedRecord, isFromNewer, recordBytesMax} from '@hearsay/core';
 import type {Log, NodeId, SignedRecord, Verdict} from '@hearsay/core';
 import type {Admissions} from './admission.ts';
-import {isSigned, nodeIdOf} from './identity.ts';
+import {nodeIdOf} from './identity.ts';
+import type {VerifiedRecords} from './verified-records.ts';
 
 /** One for all meshes: who is not admitted is not met here at all. */
 const topic = '/hearsay/records/1';
@@ -52,11 +53,13 @@ const scoreParams: Partial<PeerScoreParams> = {
 };
 
 /**
- * Who makes a message sends it to all that it knows; passing on is for those that it does not know, so four each do.
- * By default it is six, and each node of a LAN hears everything seven times. Copies are told by their signature, which
- * gossipsub would otherwise verify each time; what was not verified once is not remembered.
+ * Who makes a message sends it to all that it is connected with. Whoever is not cannot ask it for anything either, so
+ * that nobody passes it on at once: those hear within a second or two, when peers tell what they have (IHAVE) and are
+ * asked for it. By default each node of a LAN would hear everything seven times. A peer that wants all at once (GRAFT),
+ * as others do by default, gets it. Copies are told by their signature, which gossipsub would otherwise verify each
+ * time; what was not verified once is not remembered.
  */
-const fewerCopies = {D: 4, Dlo: 3, Dhi: 8, Dscore: 2, Dout: 1};
+const fewCopies = {D: 0, Dlo: 0, Dhi: 8, Dscore: 0, Dout: 0, Dlazy: 3, gossipFactor: 0.1};
 
 /** Peers of which it was told that they spread what cannot be used; the log is not theirs to fill. */
 const toldMax = 256;
@@ -70,13 +73,15 @@ export type Judge = (record: SignedRecord, from: NodeId) => Verdict;
  */
 export class Gossip {
   readonly #admissions: Admissions;
+  readonly #verified: VerifiedRecords;
   readonly #log: Log;
   readonly #told = new Set<NodeId>();
   readonly #topologies = new Set<Topology>();
   #pubsub: GossipSub | undefined;
 
-  constructor(admissions: Admissions, log: Log) {
+  constructor(admissions: Admissions, verified: VerifiedRecords, log: Log) {
     this.#admissions = admissions;
+    this.#verified = verified;
     this.#log = log;
   }
 
@@ -88,7 +93,7 @@ export class Gossip {
       emitSelf: false,
       floodPublish: true,
       doPX: false,
-      ...fewerCopies,
+      ...fewCopies,
       fastMsgIdFn: ({signature}) => (signature === undefined ? '' : Buffer.from(signature).toString('latin1')),
       allowedTopics: [topic],
       maxInboundDataLength: rpcBytesMax,
@@ -138,7 +143,7 @@ export class Gossip {
   #validate(from: PeerId, message: Message, judge: Judge): TopicValidatorResult {
     const giver = nodeIdOf(from);
     if (!this.#admissions.isAdmitted(giver)) return TopicValidatorResult.Ignore;
-    switch (judgeMessage(message, giver, judge)) {
+    switch (this.#judgeMessage(message, giver, judge)) {
       case 'accept':
         return TopicValidatorResult.Accept;
       case 'ignore':
@@ -147,6 +152,18 @@ export class Gossip {
         this.#tell(giver);
         return TopicValidatorResult.Reject;
     }
+  }
+
+  #judgeMessage(message: Message, giver: NodeId, judge: Judge): Verdict {
+    if (message.type !== 'signed' || message.data.length > recordBytesMax) return 'reject';
+    let record: SignedRecord;
+    try {
+      record = decodeSignedRecord(message.data);
+    } catch {
+      return isFromNewer(message.data) ? 'ignore' : 'reject';
+    }
+    // By gossip a node speaks for itself only (law 5); records of others travel by exchange, with their age.
+    return record.node === nodeIdOf(message.from) && this.#verified.isSigned(record) ? judge(record, giver) : 'reject';
   }
 
   #tell(node: NodeId): void {
@@ -207,18 +224,6 @@ export class Gossip {
       },
     };
   }
-}
-
-function judgeMessage(message: Message, giver: NodeId, judge: Judge): Verdict {
-  if (message.type !== 'signed' || message.data.length > recordBytesMax) return 'reject';
-  let record: SignedRecord;
-  try {
-    record = decodeSignedRecord(message.data);
-  } catch {
-    return isFromNewer(message.data) ? 'ignore' : 'reject';
-  }
-  // By gossip a node speaks for itself only (law 5); records of others travel by exchange, with their age.
-  return record.node === nodeIdOf(message.from) && isSigned(record) ? judge(record, giver) : 'reject';
 }
 
 /** A public field of gossipsub's class that its interface does not name. */

@@ -1,15 +1,14 @@
 import {createHash} from 'node:crypto';
 import {BlockList} from 'node:net';
 import {networkInterfaces} from 'node:os';
-import {peerIdFromString} from '@libp2p/peer-id';
-import {multiaddr} from '@multiformats/multiaddr';
 import type {Multiaddr} from '@multiformats/multiaddr';
 import multicastDns from 'multicast-dns';
-import type {MulticastDNS, QueryPacket, ResponsePacket} from 'multicast-dns';
+import type {MulticastDNS, ResponsePacket} from 'multicast-dns';
 import {describeError} from '@hearsay/core';
 import type {Environment, NodeId} from '@hearsay/core';
 import {hostPortOf} from './addresses.ts';
-import {nodeIdOf} from './identity.ts';
+import {choosySocket} from './choosy-socket.ts';
+import {readSighting} from './read-sighting.ts';
 
 /** Interfaces come and go without a notice that Node could give. */
 const rescanMs = 3000;
@@ -17,18 +16,31 @@ const rescanMs = 3000;
 /** A socket loses its membership when its interface is made anew under the same address (suspend, a new DHCP lease). */
 const socketAgeMsMax = 60_000;
 
-/** First questions, since start: the first packets after an interface came up are often lost. */
-const firstQueriesMs = [0, 400, 1200, 3000] as const;
+/** Further first questions of a node that is alone: the first packets after an interface came up are often lost. */
+const firstQueriesMs = [400, 1200, 3000] as const;
 const queryMs = 5000;
 
 /**
  * Everybody answers every question, so the questions of a large mesh would cost more than all else that it does at
- * rest. A node that has met others asks half as often each time, down to this; whoever is new asks for itself.
+ * rest. A node that has met others asks half as often each time, down to this; whoever is new asks for itself. And an
+ * answer is heard by all, so whoever has heard others ask and answer need not (RFC 6762, 7.3): a network hears one
+ * question in that time, however many nodes are on it.
  */
 const queryMsMax = 30_000;
 
+/** Who asks next is left to chance, as a part of the wait. */
+const querySpread = 0.1;
+
 /** One multicast answer serves everybody who has just asked, so that many nodes do not answer many times each. */
 const answerGapMs = 250;
+
+/**
+ * A newcomer that has met so many hears of the rest by them, so that not all of a large mesh need answer each question.
+ * Who answers is left to chance, in this time for each node there is; a node that has met fewer answers at once.
+ */
+const answersEnough = 8;
+const answerSpreadMs = 10;
+const answerSpreadMsMax = 500;
 
 /**
  * More addresses than this in one answer would not fit a packet, and nobody listens on so many ports of one address.
@@ -49,8 +61,8 @@ const addressKey = 'dnsaddr=';
 export interface LanDiscoveryConfig {
   readonly mesh: string;
   readonly self: NodeId;
-  /** Whether nobody has been met: then it is asked often. */
-  readonly isAlone: () => boolean;
+  /** How many have been met: whoever is alone asks often, and whoever has many leaves it to others to answer. */
+  readonly peers: () => number;
   /** Every address this node listens at, wildcards resolved, without its id. */
   readonly listening: () => readonly Multiaddr[];
   /** Called at every sighting, also of nodes that are known: a peer that came back is met again. */
@@ -63,9 +75,15 @@ export interface LanDiscoveryConfig {
 
 interface Watched {
   readonly dns: MulticastDNS;
+  readonly network: BlockList;
   readonly openedMs: number;
   answeredMs: number;
+  /** When anybody has last asked there, and how many others have answered since. */
+  askedMs: number;
+  answers: number;
 }
+
+const nothingHeard = {answeredMs: -Infinity, askedMs: -Infinity, answers: 0} as const;
 
 interface Interface {
   readonly address: string;
@@ -88,6 +106,8 @@ export class LanDiscovery implements Disposable {
   readonly #config: LanDiscoveryConfig;
   readonly #environment: Environment;
   readonly #service: string;
+  /** A name stands in full where a packet has it first, so its first label can be looked for. */
+  readonly #tag: string;
   readonly #watched = new Map<string, Watched>();
   readonly #timers = new Set<Disposable>();
   readonly #reported = new Set<string>();
@@ -97,9 +117,18 @@ export class LanDiscovery implements Disposable {
     this.#config = config;
     this.#environment = environment;
     this.#service = serviceName(config.mesh);
+    this.#tag = this.#service.slice(0, this.#service.indexOf('.'));
     this.#rescan();
-    for (const ms of firstQueriesMs) this.#after(ms, () => this.#query());
+    for (const ms of firstQueriesMs) {
+      this.#after(ms, () => {
+        if (this.#isAlone()) for (const address of this.#watched.keys()) this.#ask(address);
+      });
+    }
     this.#queryRepeatedly(queryMs);
+  }
+
+  #isAlone(): boolean {
+    return this.#config.peers() === 0;
   }
 
   #after(ms: number, run: () => void): void {
@@ -110,10 +139,16 @@ export class LanDiscovery implements Disposable {
     this.#timers.add(timer);
   }
 
-  #queryRepeatedly(waitMs: number): void {
-    this.#after(waitMs, () => {
-      this.#query();
-      this.#queryRepeatedly(this.#config.isAlone() ? queryMs : Math.min(2 * waitMs, queryMsMax));
+  /** Looks again sooner when a network was asked by another meanwhile: it is to be asked so long after that. */
+  #queryRepeatedly(waitMs: number, lookMs: number = waitMs): void {
+    this.#after(lookMs, () => {
+      const now = this.#environment.clock.monotonicMs();
+      const served = [...this.#watched.values()].filter(each => each.answers > 0 && now - each.askedMs < waitMs);
+      for (const [address, watched] of this.#watched) if (!served.includes(watched)) this.#ask(address);
+      const nextMs = this.#isAlone() ? queryMs : Math.min(2 * waitMs, queryMsMax);
+      const sinceMs = Math.max(0, ...served.map(({askedMs}) => now - askedMs));
+      const spreadMs = this.#environment.random.next() * querySpread * nextMs;
+      this.#queryRepeatedly(nextMs, nextMs - sinceMs + spreadMs);
     });
   }
 
@@ -121,59 +156,72 @@ export class LanDiscovery implements Disposable {
     const now = this.#environment.clock.monotonicMs();
     const present = new Map(ipv4Interfaces().map(one => [one.address, one]));
     for (const [address, {openedMs, dns}] of this.#watched) {
-      if (present.has(address) && now - openedMs < socketAgeMsMax) continue;
+      const one = present.get(address);
+      if (one !== undefined && now - openedMs < socketAgeMsMax) continue;
       dns.destroy();
-      this.#watched.delete(address);
+      if (one === undefined) this.#watched.delete(address);
+      else this.#watch(one, now); // what was heard there still counts
     }
-    for (const one of present.values()) {
-      if (!this.#watched.has(one.address) && this.#watched.size < interfacesMax) this.#watch(one, now);
+    for (const [address, one] of present) {
+      if (this.#watched.has(address) || this.#watched.size >= interfacesMax) continue;
+      this.#watch(one, now);
+      this.#ask(address);
     }
     this.#after(rescanMs, () => this.#rescan());
   }
 
-  #watch(one: Interface, now: number): void {
-    const dns = multicastDns({
-      interface: one.address,
-      bind: '0.0.0.0',
-      port: this.#config.port ?? dnsPort,
-      reuseAddr: true,
-    });
-    const watched = {dns, openedMs: now, answeredMs: Number.NEGATIVE_INFINITY};
-    this.#watched.set(one.address, watched);
+  #watch({address, cidr}: Interface, now: number): void {
+    const network = networkOf(cidr);
+    const socket = choosySocket((message, from) => message.includes(this.#tag) && this.#comesFrom(network, from));
+    const dns = multicastDns({socket, interface: address, bind: '0.0.0.0', port: this.#config.port ?? dnsPort});
+    const watched = {...(this.#watched.get(address) ?? nothingHeard), dns, network, openedMs: now};
+    this.#watched.set(address, watched);
     dns.on('error', error => {
-      this.#report(one.address, error);
+      this.#report(address, error);
       dns.destroy();
-      if (this.#watched.get(one.address) === watched) this.#watched.delete(one.address); // the next rescan tries again
+      if (this.#watched.get(address) === watched) this.#watched.delete(address); // the next rescan tries again
     });
     dns.on('warning', error => {
-      if ('syscall' in error) this.#report(one.address, error); // the others are about packets that nobody can read
+      if ('syscall' in error) this.#report(address, error); // the others are about packets that nobody can read
     });
-    dns.on('query', (query, from) => {
-      try {
-        if (this.#asksHere(query, from.address, one)) this.#answer(one.address, watched);
-      } catch (error) {
-        this.#report(one.address, error); // the system does not tell its addresses while too much is open
-      }
+    dns.on('query', ({questions = []}) => {
+      if (questions.some(({name}) => name === this.#service)) this.#answer(address, watched);
     });
-    dns.on('response', response => this.#hear(response));
-    this.#ask(one.address, dns);
+    dns.on('response', response => this.#hear(response, watched));
   }
 
-  #query(): void {
-    for (const [address, {dns}] of this.#watched) this.#ask(address, dns);
+  #ask(address: string): void {
+    this.#watched
+      .get(address)
+      ?.dns.query({questions: [{name: this.#service, type: 'PTR'}]}, error => this.#report(address, error));
   }
 
-  #ask(address: string, dns: MulticastDNS): void {
-    dns.query({questions: [{name: this.#service, type: 'PTR'}]}, error => this.#report(address, error));
-  }
-
-  /** All sockets hear every packet, so the one whose network the question came from answers; all do if it fits none. */
-  #asksHere(query: QueryPacket, from: string, one: Interface): boolean {
-    if (!(query.questions ?? []).some(({name}) => name === this.#service)) return false;
-    return isIn(from, one) || !ipv4Interfaces().some(other => isIn(from, other));
+  /** All sockets hear every packet, so the one whose network it came from takes it; all do if it fits none. */
+  #comesFrom(network: BlockList, from: string): boolean {
+    return network.check(from, 'ipv4') || ![...this.#watched.values()].some(each => each.network.check(from, 'ipv4'));
   }
 
   #answer(address: string, watched: Watched): void {
+    const now = this.#environment.clock.monotonicMs();
+    watched.askedMs = now;
+    watched.answers = 0;
+    const peers = this.#config.peers();
+    if (peers < answersEnough) return this.#answerNow(address, watched);
+    const spreadMs = Math.min(answerSpreadMsMax, answerSpreadMs * peers);
+    this.#after(this.#environment.random.next() * spreadMs, () => {
+      if (watched.answers < answersEnough) this.#answerNow(address, watched);
+    });
+  }
+
+  #answerNow(address: string, watched: Watched): void {
+    try {
+      this.#respond(address, watched);
+    } catch (error) {
+      this.#report(address, error); // the system does not tell its addresses while too much is open
+    }
+  }
+
+  #respond(address: string, watched: Watched): void {
     const now = this.#environment.clock.monotonicMs();
     if (now - watched.answeredMs < answerGapMs) return;
     const {self, listening} = this.#config;
@@ -191,7 +239,7 @@ export class LanDiscovery implements Disposable {
     );
   }
 
-  #hear({answers = [], additionals = []}: ResponsePacket): void {
+  #hear({answers = [], additionals = []}: ResponsePacket, watched: Watched): void {
     if (!answers.some(({type, name}) => type === 'PTR' && name === this.#service)) return;
     const texts = [...answers, ...additionals].flatMap(answer => (answer.type === 'TXT' ? [answer.data].flat() : []));
     const seen = new Map<NodeId, Multiaddr[]>();
@@ -202,8 +250,12 @@ export class LanDiscovery implements Disposable {
       if (known.length < addressesMax) seen.set(sighting.node, [...known, sighting.address]);
     }
     for (const [node, addresses] of seen) {
-      if (node === this.#config.self) this.#config.sightedSelf(addresses);
-      else this.#config.sighted(node, addresses);
+      if (node === this.#config.self) {
+        this.#config.sightedSelf(addresses);
+        continue;
+      }
+      watched.answers += 1;
+      this.#config.sighted(node, addresses);
     }
   }
 
@@ -237,21 +289,9 @@ function ipv4Interfaces(): Interface[] {
     .flatMap(({family, address, cidr}) => (family === 'IPv4' && cidr !== null ? [{address, cidr}] : []));
 }
 
-function isIn(address: string, {cidr}: Interface): boolean {
+function networkOf(cidr: string): BlockList {
   const [network = '', prefix = ''] = cidr.split('/');
   const list = new BlockList();
   list.addSubnet(network, Number(prefix), 'ipv4');
-  return list.check(address, 'ipv4');
-}
-
-/** Text from the network: anything that is no address of a node is skipped. */
-function readSighting(text: string): {node: NodeId; address: Multiaddr} | undefined {
-  try {
-    const address = multiaddr(text);
-    const id = address.getComponents().findLast(({name}) => name === 'p2p')?.value;
-    if (id === undefined) return undefined;
-    return {node: nodeIdOf(peerIdFromString(id)), address: address.decapsulate(`/p2p/${id}`)};
-  } catch {
-    return undefined;
-  }
+  return list;
 }

@@ -20,9 +20,6 @@ import {zonedTcp} from './zoned-tcp.ts';
 /** Streams of one protocol on one connection: a busy node sends this many requests at once to its best neighbour. */
 export const streamsMax = 1024;
 
-/** How often the round trip to each peer is measured. It opens a stream, which costs more than all gossip would. */
-const roundTripIntervalMs = 10_000;
-
 /** A bulk transfer beside a token stream on one connection delays a token by some milliseconds with this window. */
 const windowBytesMax = 1024 * 1024;
 const readBufferBytesMax = 4 * 1024 * 1024;
@@ -120,8 +117,8 @@ async function start(
       addressDialTimeout: addressMsMax,
       inboundUpgradeTimeout: handshakeMsMax,
     },
-    // Only measures: an answer that is late says nothing as long as others come, see link-watch.ts.
-    connectionMonitor: {pingInterval: roundTripIntervalMs, abortConnectionOnPingFailure: false},
+    // Who falls silent is noticed by link-watch.ts, and how far away the others are by round-trips.ts.
+    connectionMonitor: {enabled: false},
     // An address family or interface that is missing must not keep the node from starting.
     transportManager: {faultTolerance: FaultTolerance.NO_FATAL},
     connectionGater: config.gate,

@@ -11,15 +11,16 @@ import {realEnvironment} from '../../../test/support/environment.ts';
 import {manualClock} from '../../../test/support/manual-clock.ts';
 import {accept, isLinked, leaseOf, never, readAll, responseOf, serve} from '../../../test/support/mesh-trial.ts';
 import {until} from '../../../test/support/until.ts';
-import {watchSilence} from './link-watch.ts';
+import {LinkWatch} from './link-watch.ts';
 import {startMesh} from './start-mesh.ts';
 
 /** A connection on which a test lets something come. */
-function connection(): {link: Parameters<typeof watchSilence>[0]; message: () => void} {
+function connection(): {link: Parameters<LinkWatch['watch']>[0]; message: () => void; close: () => void} {
   const target = new EventTarget();
   return {
     link: {addEventListener: (name: string, listener: () => void) => target.addEventListener(name, listener)},
     message: () => void target.dispatchEvent(new Event('message')),
+    close: () => void target.dispatchEvent(new Event('close')),
   };
 }
 
@@ -28,7 +29,7 @@ test('R43: a connection is lost six seconds after the last byte, and not before'
   const {link, message} = connection();
   const lost: Fault[] = [];
   let asked = 0;
-  watchSilence(link, clock, {ask: () => (asked += 1), lost: fault => void lost.push(fault)});
+  new LinkWatch(clock).watch(link, {ask: () => (asked += 1), lost: fault => void lost.push(fault)});
   for (let second = 0; second < 60; second += 2) {
     await clock.advance(1900);
     message();
@@ -43,12 +44,38 @@ test('R43: a connection is lost six seconds after the last byte, and not before'
   t.is(lost.length, 1);
 });
 
+test('fifty connections wake a node no more often than one, each is lost for itself, and without any it sleeps', async t => {
+  const virtual = manualClock();
+  let woken = 0;
+  const counted = (run: () => void) => (): void => {
+    woken += 1;
+    run();
+  };
+  const watch = new LinkWatch({...virtual, after: (ms, run) => virtual.after(ms, counted(run))});
+  const lost: number[] = [];
+  const links = Array.from({length: 50}, () => connection());
+  for (const [index, {link}] of links.entries()) {
+    watch.watch(link, {ask: () => {}, lost: () => void lost.push(index)});
+    await virtual.advance(10);
+  }
+  for (let second = 0; second < 10; second += 1) {
+    for (const {message} of links.slice(1)) message();
+    await virtual.advance(1000);
+  }
+  t.true(woken <= 22, `woken ${woken} times in 10.5 s`);
+  t.deepEqual(lost, [0]);
+  for (const {close} of links) close();
+  const before = woken;
+  await virtual.advance(60_000);
+  t.is(woken, before);
+});
+
 test('time in which this node itself stands still is no silence of its peers', t => {
   const due: (() => void)[] = [];
   const clock = {...manualClock(), after: (_ms: number, run: () => void) => (due.push(run), {[Symbol.dispose]() {}})};
   const {link} = connection();
   const lost: Fault[] = [];
-  watchSilence(link, clock, {ask: () => {}, lost: fault => void lost.push(fault)});
+  new LinkWatch(clock).watch(link, {ask: () => {}, lost: fault => void lost.push(fault)});
   // However late a look comes, it is one look.
   for (let look = 0; look < 11; look += 1) due.shift()?.();
   t.deepEqual(lost, []);

@@ -15,7 +15,7 @@ export interface ExchangeDeps {
 
 /** The exchange of this node: what it tells, whom it lets in, and what becomes of what it hears. */
 export function makeExchange({parts, keeper, handlers, config}: ExchangeDeps, environment: Environment): Exchange {
-  const {admissions, dialling, doorkeeper, links, membership, relays} = parts;
+  const {dialling, doorkeeper, links, membership, relays} = parts;
 
   function learned(peer: NodeId, {name, relay = false, revocations = []}: ExchangeMessage): void {
     if (relay) relays.add(peer);
@@ -51,7 +51,7 @@ export function makeExchange({parts, keeper, handlers, config}: ExchangeDeps, en
       known: () => links.known(),
       heardOf,
     },
-    admissions,
+    parts,
     environment,
   );
 }

@@ -20,6 +20,7 @@ import type {NetworkSources} from './read-networks.ts';
 import {systemNetworks} from './read-networks.ts';
 import {StayConnected} from './stay-connected.ts';
 import {TrustedNetworks} from './trusted-networks.ts';
+import {VerifiedRecords} from './verified-records.ts';
 
 export interface MeshConfig {
   /** Only nodes of one mesh name meet. */
@@ -60,6 +61,7 @@ export class MeshParts {
   readonly links: Links;
   readonly gate: ConnectionGate;
   readonly gossip: Gossip;
+  readonly verified: VerifiedRecords = new VerifiedRecords();
   readonly dialling: StayConnected;
   readonly clones: Clones;
   /** Nodes that an invite names, while it is being used: they are dialled anywhere, and not asked to admit us yet. */
@@ -83,7 +85,7 @@ export class MeshParts {
     this.doorkeeper = new Doorkeeper(membership, this.networks);
     this.admissions = new Admissions(environment.clock, node => this.announce(node));
     this.links = new Links(this.admissions);
-    this.gossip = new Gossip(this.admissions, environment.log);
+    this.gossip = new Gossip(this.admissions, this.verified, environment.log);
     this.clones = new Clones(
       environment.clock,
       (host, port) => ownHosts().includes(host) && this.#isOwnPort(port),

@@ -75,6 +75,19 @@ test('a port that is taken is stepped over, for both address families alike', as
   t.true(portOf(mesh) > port && portOf(mesh) <= port + 50);
 });
 
+test('how far away a peer is, is told as soon as it is admitted', async t => {
+  const {start} = await place(t);
+  const a = await serve(await start('a'));
+  const b = await serve(await start('b', {peers: [`127.0.0.1:${portOf(a.mesh)}`]}));
+  for (const [self, peer] of [
+    [a, b],
+    [b, a],
+  ] as const) {
+    await until('it is told', () => self.links.get(peer.mesh.self)?.roundTripMs !== undefined);
+    t.true((self.mesh.links()[0]?.roundTripMs ?? 0) > 0);
+  }
+});
+
 test('two nodes that name each other and dial at once end up with one link, and gossip flows over it', async t => {
   const {start} = await place(t);
   for (let round = 0; round < 5; round += 1) {

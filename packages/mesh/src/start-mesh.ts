@@ -21,6 +21,7 @@ import type {MeshConfig} from './mesh-parts.ts';
 import {MembershipKeeper} from './membership-keeper.ts';
 import {Paths} from './paths.ts';
 import {peerWorker} from './peer-worker.ts';
+import {RoundTrips} from './round-trips.ts';
 import {watchConnections} from './watch-connections.ts';
 
 /** Gossip brings news at once; the exchange repairs what it lost. One peer at a time, at random. */
@@ -57,6 +58,7 @@ class Libp2pMesh implements AdministeredMesh {
   readonly #talk: MembersTalk;
   readonly #keeper: MembershipKeeper;
   readonly #paths: Paths;
+  readonly #roundTrips: RoundTrips;
   #discovery: LanDiscovery | undefined;
   #exchange: Exchange | undefined;
   #leases: LeaseStreams | undefined;
@@ -73,7 +75,15 @@ class Libp2pMesh implements AdministeredMesh {
       open: (connection, signal) => openStream(connection, leaseProtocol, signal),
       ...environment,
     });
-    parts.admitted = peer => this.#pool.warm(peer);
+    this.#roundTrips = new RoundTrips({
+      links: {admitted: () => parts.links.admitted(), connection: peer => parts.links.connection(peer)},
+      changed: peer => parts.announce(peer),
+      ...environment,
+    });
+    parts.admitted = peer => {
+      this.#pool.warm(peer);
+      this.#roundTrips.begin(peer);
+    };
     const relay = config.relay ?? false;
     this.#talk = new MembersTalk(
       parts,
@@ -124,7 +134,10 @@ class Libp2pMesh implements AdministeredMesh {
     gossip.start(
       node.services.pubsub,
       (record, from) => handlers.judge({record, ageMs: 0}, from),
-      peer => this.#exchangeWith(peer),
+      peer => {
+        const connection = this.#parts.links.connection(peer);
+        if (connection !== undefined) void exchange.catchUp(connection);
+      },
     );
     this.#parts.handlers = handlers;
     this.#discover();
@@ -157,7 +170,7 @@ class Libp2pMesh implements AdministeredMesh {
       {
         mesh: membership.meshName,
         self: this.self,
-        isAlone: () => this.#parts.links.admitted().length === 0,
+        peers: () => this.#parts.links.admitted().length,
         listening: () => this.#parts.listening(),
         sighted: (node, addresses) => dialling.sighted(node, addresses),
         sightedSelf: addresses => {
@@ -257,6 +270,7 @@ class Libp2pMesh implements AdministeredMesh {
     this.#timer?.[Symbol.dispose]();
     this.#leases?.close();
     this.#pool[Symbol.dispose]();
+    this.#roundTrips[Symbol.dispose]();
     admissions[Symbol.dispose]();
     const ended = new AbortController();
     this.#discovery?.[Symbol.dispose]();

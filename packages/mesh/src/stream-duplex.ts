@@ -3,7 +3,6 @@ import {Duplex} from 'node:stream';
 import type {Stream} from '@libp2p/interface';
 import {encode as encodeFrames} from 'it-length-prefixed';
 import {Fault} from '@hearsay/core';
-import {updateSparingly} from './update-sparingly.ts';
 
 type Done = (error?: Error | null) => void;
 
@@ -37,7 +36,6 @@ export class StreamDuplex extends Duplex {
   constructor(stream: Stream) {
     super({allowHalfOpen: true, highWaterMark});
     this.#stream = stream;
-    updateSparingly(stream);
     stream.addEventListener('message', ({data}) => {
       for (const chunk of data instanceof Uint8Array ? [data] : data) this.#take(chunk);
     });

@@ -1,5 +1,3 @@
-import type {Stream} from '@libp2p/interface';
-
 /** State of a yamux stream on which both sides have agreed, and whose reader is not paused. */
 const established = 3;
 
@@ -13,12 +11,12 @@ interface YamuxStream {
 }
 
 /**
- * js-yamux answers every frame of data with an update of the window, so that each token of an answer costs a packet in
- * the other direction, with its encryption and a system call on both sides. From here on the stream sends one when half
- * of the window is used, as other implementations do: the peer still always has half a window to send into. A stream
- * that looks otherwise inside is left as it is.
+ * js-yamux answers every frame of data with an update of the window, so that each token and each record costs a packet
+ * in the other direction, with its encryption and a system call on both sides. From here on the stream sends one when
+ * half of the window is used, as other implementations do: the peer still always has half a window to send into. A
+ * stream that looks otherwise inside is left as it is.
  */
-export function updateSparingly(stream: Stream): void {
+export function updateSparingly(stream: object): void {
   if (!isYamuxStream(stream)) return;
   const sendWindowUpdate = stream.sendWindowUpdate.bind(stream);
   stream.sendWindowUpdate = () => {
