@@ -26,7 +26,7 @@ async function startHolders(
   const holders = Array.from({length: count}, async (_, index) =>
     startDaemon(t, {name: `holder-${index}`, mesh, models: [folder], variables: {...variables, ...more}}),
   );
-  const daemons = await Promise.all([startDaemon(t, {name: 'entry', mesh}), ...holders]);
+  const daemons = await Promise.all([startDaemon(t, {name: 'entry', mesh, variables: more}), ...holders]);
   const [entry] = daemons;
   const url = entry?.url ?? '';
   await until('the entry node knows every holder', async () =>
@@ -122,6 +122,28 @@ test.serial('SIGTERM lets a running answer end while new requests go elsewhere, 
   t.true(done, error?.message);
   t.is(await holder.exited, 0);
 });
+
+test.serial(
+  'SIGTERM at a node that only passes requests on turns new ones away at once, and ends with the last',
+  async t => {
+    const [entry] = await startHolders(t, 1, {HEARSAY_DRAIN_LIMIT: '5m'});
+    if (!entry) return t.fail();
+    const {events} = await chat(entry.url, {...endless, max_tokens: 300});
+    await events.next();
+    entry.kill('SIGTERM');
+    await until('it drains', () => entry.stderr().includes('may go on for'));
+    const refused = await fetch(`${entry.url}/v1/messages`, {
+      method: 'POST',
+      body: JSON.stringify({model: 'tiny-deep-F16', max_tokens: 1, messages: [{role: 'user', content: 'x'}]}),
+    });
+    t.deepEqual([refused.status, refused.headers.get('connection')], [529, 'close']);
+    t.regex(await refused.text(), /node is shutting down/u);
+    t.is((await fetch(`${entry.url}/ready`)).status, 503);
+    const {done, error} = await collect(events);
+    t.true(done, error?.message);
+    t.is(await entry.exited, 0);
+  },
+);
 
 test.serial('SIGTERM waits for as long as is set, and a second one ends what runs with an error', async t => {
   const [entry, holder] = await startHolders(t, 1, {HEARSAY_DRAIN_LIMIT: '60s'});

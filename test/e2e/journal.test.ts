@@ -6,7 +6,7 @@ import {chat, chatText, collect, counted} from '../support/chat.ts';
 import {startDaemon} from '../support/daemon.ts';
 import type {Daemon} from '../support/daemon.ts';
 import {modelFolder} from '../support/models.ts';
-import {engines, models, requests} from '../support/reports.ts';
+import {engines, models, requests as journaled} from '../support/reports.ts';
 import {until} from '../support/until.ts';
 
 const variables = {HEARSAY_THREADS: '1'};
@@ -45,7 +45,7 @@ test.serial('S82, S98, S97: why tells the story of a request that was moved, and
     return holders.find((_, index) => busy[index]);
   });
   // What a node has taken it may tell a moment later, together with the head of its answer.
-  await until('the entry knows it', async () => (await requests(entry.url)).some(({digest}) => digest !== undefined));
+  await until('the entry knows it', async () => (await journaled(entry.url)).some(({digest}) => digest !== undefined));
   serving.kill('SIGKILL');
   const {headers, status, text} = await answer;
   t.deepEqual([status, text], [200, counted(5)]);

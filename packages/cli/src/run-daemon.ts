@@ -59,7 +59,10 @@ export async function runDaemon(options: ServeOptions, log: Log, terminal: Termi
   process.on('uncaughtException', onCrash);
   process.on('unhandledRejection', onCrash);
   try {
-    const ends = {retire: retire.signal, now: stop.signal};
+    const begun = (): void => {
+      if (!stop.signal.aborted) end('nothing runs any more');
+    };
+    const ends = {retire: retire.signal, now: stop.signal, begun};
     await serve(options, {clock: systemClock, random: systemRandom, log, terminal}, ends);
   } catch (error) {
     // Asked to end while it was still starting: whatever broke off then is no failure.

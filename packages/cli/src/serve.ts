@@ -51,6 +51,8 @@ export interface Ends {
   readonly retire: AbortSignal;
   /** End now. */
   readonly now: AbortSignal;
+  /** The end has begun: from here on it must not take long. */
+  readonly begun: () => void;
 }
 
 /**
@@ -177,7 +179,9 @@ export async function serve(options: ServeOptions, deps: ServeDeps, ends: Ends):
   const known = {models: cluster.models(), nodes: cluster.nodes()};
   terminal.out(banner({status: status(), ...known, hasEngine, requireKey, openness}));
   await untilAborted(stop);
+  gateway.retire();
   await cluster.retire(ends.now);
+  ends.begun();
 }
 
 /** An open mesh has no secret; its name stands in, so that whoever is on the LAN may try prompts against a sketch. */

@@ -6,7 +6,7 @@ import type {ErrorForm} from './error-form.ts';
 import type {IdempotentAnswers} from './idempotency.ts';
 import type {Blobs} from './ollama/blobs.ts';
 import type {Presets} from './ollama/presets.ts';
-import {problemFrom, sendProblem} from './problem.ts';
+import {problemFrom, sendProblem, shuttingDown} from './problem.ts';
 import type {BodyRules} from './read-body.ts';
 import {nameRequest} from './request-headers.ts';
 import type {Patience} from './stream-output.ts';
@@ -27,6 +27,8 @@ export interface RunService extends Environment, Patience, BodyRules {
   readonly running: Set<AbortController>;
   /** Those that can be had again by their key. */
   readonly answers: IdempotentAnswers;
+  /** What runs may end, and nothing new begins. */
+  readonly isRetiring?: (() => boolean) | undefined;
 }
 
 /**
@@ -40,6 +42,7 @@ export async function attend(
   work: (id: RequestId, signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
   const {running, errors} = options;
+  if (options.isRetiring?.() === true) return sendProblem(response, shuttingDown(), errors);
   const id = newRequestId(options.random);
   const controller = new AbortController();
   running.add(controller);

@@ -75,6 +75,17 @@ export function problemFrom(error: unknown): Problem {
   };
 }
 
+/** To whoever comes when this node is about to end; the connection ends with it, so that the next goes elsewhere. */
+export function shuttingDown(): Problem {
+  const problem = problemFrom(endReason());
+  return {...problem, status: 503, headers: {...problem.headers, connection: 'close'}};
+}
+
+/** What ends the answers that still run then. */
+export function endReason(): Fault {
+  return new Fault('INTERRUPTED', 'node is shutting down', {details: {retryAfterMs: 1000}});
+}
+
 /** What of the request is wrong. */
 function paramOf(code: FaultCode, {param}: JsonObject): Pick<Problem, 'param'> {
   if (typeof param === 'string') return {param};

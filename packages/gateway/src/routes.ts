@@ -25,7 +25,7 @@ import {unknownPath, wrongMethod} from './wrong-path.ts';
 import {findModel, listModels} from './list-models.ts';
 import {meshRoutes} from './mesh-routes.ts';
 import {Metrics} from './metrics.ts';
-import {isProblem, problemFrom, sendJson, sendProblem} from './problem.ts';
+import {isProblem, problemFrom, sendJson, sendProblem, shuttingDown} from './problem.ts';
 import type {Problem} from './problem.ts';
 import type {Operation} from './operation.ts';
 import {frontPage} from './front-page.ts';
@@ -283,7 +283,8 @@ function health({name, id, version, peers, models, loaded, inFlight}: StatusRepo
 }
 
 /** Whether sending a request here makes sense now: this node or another has a model that can be used. */
-function ready({cluster}: RouteService): JsonObject | Problem {
+function ready({cluster, isRetiring}: RouteService): JsonObject | Problem {
+  if (isRetiring?.() === true) return shuttingDown();
   const models = cluster.models().filter(({problem}) => problem === undefined).length;
   if (models > 0) return {status: 'ready', models};
   const message = 'neither this node nor any that it reaches has a model that can be used';

@@ -16,7 +16,7 @@ import type {JsonObject} from './json.ts';
 import {listenAlso} from './listen-also.ts';
 import {openBlobs} from './ollama/blobs.ts';
 import {openPresets} from './ollama/presets.ts';
-import {problemFrom, sendProblem} from './problem.ts';
+import {endReason, sendProblem, shuttingDown} from './problem.ts';
 import {addRoutes} from './routes.ts';
 
 export interface GatewayConfig {
@@ -81,6 +81,8 @@ export interface Gateway extends AsyncDisposable {
   readonly url: string;
   /** Requests that are being read or answered now. */
   inFlight(): number;
+  /** From here on requests for engines are turned away; those that run go on. */
+  retire(): void;
 }
 
 /** How many ports after the wanted one are tried. */
@@ -116,6 +118,7 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
   const hasKeys = keys.length > 0 || ring?.isEmpty() === false;
   if (!isLocal && !hasKeys && !insecure) throw openToAll(config.host);
   const running = new Set<AbortController>();
+  let isRetiring = false;
   const bodyBytesMax = Math.min(config.bodyBytesMax ?? bodyBytesMaxAnywhere, bodyBytesMaxAnywhere);
   const bodies = new HeldBodies(config.heldBytesMax ?? heldBytesMax);
   const connectionsMax = connectionsFor(config.openFilesMax);
@@ -134,6 +137,7 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
   addRoutes(app, {
     ...deps,
     running,
+    isRetiring: () => isRetiring,
     answers: new IdempotentAnswers(deps.clock),
     bodyBytesMax,
     bodies,
@@ -154,6 +158,9 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
   return {
     url: `${config.tls ? 'https' : 'http'}://${urlHost(config.host)}:${port}`,
     inFlight: () => running.size,
+    retire: () => {
+      isRetiring = true;
+    },
     [Symbol.asyncDispose]: async () => {
       for (const listener of also) listener.close();
       await close(app.server, running, deps.clock);
@@ -219,13 +226,11 @@ function isTaken(error: unknown): boolean {
 async function close(server: Server, running: ReadonlySet<AbortController>, clock: Clock): Promise<void> {
   if (!server.listening) return;
   const closed = once(server, 'close');
-  const reason = new Fault('INTERRUPTED', 'node is shutting down', {details: {retryAfterMs: 1000}});
+  const reason = endReason();
   server.close();
   server.removeAllListeners('request');
   server.on('request', ({url = '', headers}: IncomingMessage, response: ServerResponse) => {
-    const problem = problemFrom(reason);
-    const last = {...problem, status: 503, headers: {...problem.headers, connection: 'close'}};
-    sendProblem(response, last, errorFormFor(url, headers));
+    sendProblem(response, shuttingDown(), errorFormFor(url, headers));
   });
   const hasAnswers = running.size > 0;
   for (const controller of running) controller.abort(reason);
