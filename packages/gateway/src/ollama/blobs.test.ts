@@ -1,6 +1,6 @@
 import {createHash} from 'node:crypto';
 import {once} from 'node:events';
-import {mkdir, mkdtemp, readdir, rm, writeFile} from 'node:fs/promises';
+import {mkdir, mkdtemp, readdir, rm, symlink, writeFile} from 'node:fs/promises';
 import {request} from 'node:http';
 import type {IncomingMessage} from 'node:http';
 import {tmpdir} from 'node:os';
@@ -99,6 +99,16 @@ onFullDisk(
     await client.until(/^HTTP\/1\.1 507 /u);
   },
 );
+
+onFullDisk('the room that counts is that of the disk on which the files are', async t => {
+  const folder = await store(t);
+  await symlink(await tinyDisk(t, 256), join(folder, 'blobs'));
+  await using gateway = await gatewayOf(folder);
+  using client = await connectTo(gateway.url);
+  const head = ['Host: localhost', 'Expect: 100-continue', 'Content-Length: 3000000'];
+  client.socket.write(`POST /api/blobs/${unknownDigest} HTTP/1.1\r\n${head.join('\r\n')}\r\n\r\n`);
+  t.regex(await client.until(/\r\n\r\n/u), /^HTTP\/1\.1 507 /u);
+});
 
 onFullDisk('an upload of unknown size that fills the disk ends with a 507, and leaves its room to others', async t => {
   const folder = await tinyDisk(t, 256);
