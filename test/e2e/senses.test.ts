@@ -13,7 +13,7 @@ import {startDaemon} from '../support/daemon.ts';
 import type {Daemon} from '../support/daemon.ts';
 import {picture, recording} from '../support/media.ts';
 import {modelFolder} from '../support/models.ts';
-import {engines, models, requests} from '../support/reports.ts';
+import {engines, models, requests, why} from '../support/reports.ts';
 import {until} from '../support/until.ts';
 
 /** Real models that hear and see, in real llama-servers: what they say is the same whatever they are shown. */
@@ -219,9 +219,20 @@ test.serial('a large picture or recording is not taken for a long text: it goes 
       t.is(status, 200);
       t.is(headers.get('x-hearsay-node'), 'warm', sense);
     }
+    if (sense === 'hearing') {
+      const {headers} = await transcribeLong(cold.url, new Blob([new Uint8Array(20_000_000)]));
+      const id = headers.get('x-hearsay-request') ?? '';
+      t.true((await pathSeconds(cold.url, id, 'warm')) > 0.2, 'its bytes count for the way, of 100 MB a second');
+    }
     await Promise.all([warm.stop(), cold.stop()]);
   }
 });
+
+/** What the way to a node was expected to take. */
+async function pathSeconds(url: string, id: string, name: string): Promise<number> {
+  const decided = (await why(url, id)).steps.flatMap(({event}) => (event.kind === 'decided' ? event.ranked : []));
+  return decided.find(ranked => ranked.name === name)?.cost?.terms.path ?? 0;
+}
 
 /** A megabyte of pixels is a thousand tokens, and half a minute of sound 750. */
 function large(type: 'image_url' | 'input_audio'): object {
@@ -231,10 +242,11 @@ function large(type: 'image_url' | 'input_audio'): object {
   return {role: 'user', content: [{type, ...part}]};
 }
 
-async function transcribeLong(url: string): Promise<Response> {
+async function transcribeLong(url: string, more?: Blob): Promise<Response> {
   const form = new FormData();
   form.set('model', model);
   form.set('file', new File([recording(30)], 'hum.wav'));
+  if (more) form.set('more', more);
   return fetch(`${url}/v1/audio/transcriptions`, {method: 'POST', body: form});
 }
 

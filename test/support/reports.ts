@@ -1,4 +1,4 @@
-import type {EngineReport, ModelReport, NodeReport, RequestSummary, StatusReport} from '@hearsay/core';
+import type {EngineReport, ModelReport, NodeReport, RequestSummary, StatusReport, WhyReport} from '@hearsay/core';
 
 async function ask<T>(url: string, path: string): Promise<T> {
   const response = await fetch(`${url}/hearsay/v1/${path}`);
@@ -28,6 +28,8 @@ export async function aliveNames(url: string): Promise<readonly string[]> {
     .map(({name}) => name)
     .toSorted();
 }
+
+export const why = async (url: string, id: string): Promise<WhyReport> => ask(url, `why/${id}`);
 
 /** The newest requests in a journal, or those that have changed since. */
 export async function requests(url: string, after?: number): Promise<readonly RequestSummary[]> {

@@ -121,6 +121,7 @@ export const modelFacts: Readonly<
     about:
       'OpenAI-compatible servers that somebody else runs, such as vLLM or LM Studio: their models are offered as loaded while they ' +
       'answer. `key_env` names the environment variable with the key; `slots` (4), `context` (8192) and `capabilities` ' +
-      '(chat, completion, tools) are told where they differ. In the environment: `NAME=URL,NAME=URL`.',
+      '(chat, completion, tools) are told where they differ: pictures need `vision` there, recordings `audio`, ' +
+      'embeddings `embeddings`. In the environment: `NAME=URL,NAME=URL`.',
   },
 };

@@ -12,6 +12,9 @@ for (const [what, contentType, tail] of [
   ['messages', stream, 'event: message_stop\ndata: {"type":"message_stop"}\n\n'],
   ['a response', stream, 'event: response.completed\ndata: {"type":"response.completed","response":{}}\n\n'],
   ['a completion', stream, 'data: {"index":0,"content":"","stop":true,"timings":{}}\n\n'],
+  ['a transcript', stream, 'data: {"type":"transcript.text.done","text":"a"}\n\n'],
+  ['a transcript with names', stream, 'event: transcript.text.done\ndata: {"type":"transcript.text.done"}\n\n'],
+  ['a transcript in bare texts', stream, 'data: {"text":"a"}\n\ndata: {"text": "b"}\n\n'],
   ['an object', 'application/json', '{"data":[]}\n'],
   ['a long response', stream, 'ng text"}]}}\n\n'],
   ['a long object', 'application/json', '0.1,0.2]}]}'],
@@ -23,6 +26,7 @@ for (const [what, contentType, tail] of [
 for (const [what, contentType, tail] of [
   ['a chat that stops', stream, 'data: {"choices":[{"delta":{"content":"data: [DONE]"}}]}\n\n'],
   ['messages that stop', stream, 'event: content_block_stop\ndata: {"type":"content_block_stop"}\n\n'],
+  ['a transcript that stops', stream, 'data: {"type":"transcript.text.delta","delta":"a"}\n\n'],
   ['an error event', stream, 'data: {"choices":[]}\n\ndata: {"error":{"message":"no"}}\n\n'],
   ['a named error event', stream, 'event: ping\ndata: {}\n\nevent: error\ndata: {"message":"no"}\n\n'],
   ['half an object', 'application/json', '{"data":["a'],
@@ -42,6 +46,8 @@ test('law 10: what breaks behind the end mark of a stream takes nothing from the
   t.true(hasEndMark(stream, 'event: response.completed\ndata: {"type":"response.completed"}\n\n'));
   t.false(hasEndMark(stream, 'data: {"choices":[{"delta":{"content":"data: [DONE]"}}]}\n\n'));
   t.false(hasEndMark(stream, 'event: content_block_stop\ndata: {}\n\nevent: message_stop\n'));
+  t.true(hasEndMark(stream, 'data: {"type":"transcript.text.done","text":"a"}\n\n'));
+  t.false(hasEndMark(stream, 'data: {"text":"a"}\n\n'), 'more of them may come');
   t.false(hasEndMark(stream, 'ng text'));
   t.false(hasEndMark('application/json', '{"data":[]}\n'));
 });

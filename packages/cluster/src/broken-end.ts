@@ -1,10 +1,18 @@
 import {Fault} from '@hearsay/core';
 
 /** What the last event of a whole stream is called, in the dialects that name their events. */
-const lastNames: ReadonlySet<string> = new Set(['message_stop', 'response.completed', 'response.incomplete']);
+const lastNames: ReadonlySet<string> = new Set([
+  'message_stop',
+  'response.completed',
+  'response.incomplete',
+  'transcript.text.done',
+]);
 
 /** How a whole stream ends in the others. */
-const endMark = /(?:^|\n)data: ?(?:\[DONE\]|\{.*"stop":true.*\})\s*$/u;
+const endMark = /(?:^|\n)data: ?(?:\[DONE\]|\{.*"stop":true.*\}|\{"type": ?"transcript\.text\.done".*\})\s*$/u;
+
+/** Some servers stream a transcript as bare texts, and nothing ends it but the stream itself. */
+const bareText = /(?:^|\n)data: ?\{"text": ?".*\}\s*$/u;
 
 /** An error event, named or not, as the last one. */
 const errorEvent = /(?:^|\n)(?:event: ?error\r?\n[^\n]*|data: ?\{"error":[^\n]*)\s*$/u;
@@ -61,7 +69,7 @@ function isWholeStream(tail: string): boolean {
   const last = names.at(-1)?.[1];
   if (last !== undefined) return lastNames.has(last);
   const isInsideOfLongEvent = !/(?:^|\n)data:/u.test(tail);
-  return isInsideOfLongEvent || endMark.test(tail);
+  return isInsideOfLongEvent || endMark.test(tail) || bareText.test(tail);
 }
 
 function isWholeObject(tail: string, isAll: boolean): boolean {

@@ -45,6 +45,8 @@ export interface ChooserDeps {
 /** What of a request its node is chosen by. */
 export interface Wanted extends Pick<ClientRequest, 'id' | 'needs' | 'policy' | 'hints' | 'caller'> {
   readonly promptBytes: number;
+  /** With all that is no text; absent: there is nothing else. */
+  readonly bodyBytes?: number;
 }
 
 /** What one request needs to find its node, and what is learned from how it went. */
@@ -71,6 +73,7 @@ export function chooseNode(
     request: request.id,
     spread: config.spread,
     promptBytes: request.promptBytes,
+    bodyBytes: request.bodyBytes,
     maxTokens: hints?.maxTokens,
   };
   let hits: Hits = noHits;

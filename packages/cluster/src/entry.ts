@@ -168,10 +168,11 @@ export function makeEntry(config: EntryConfig, entry: EntryDeps): Entry {
     const {name: model, needs, policy, policyFrom} = plan;
     const written = formatPolicy(policy);
     note({kind: 'planned', model, policy: written, policyFrom});
-    const planned = {...request, model, needs, policy, body: withParameters(request.body, plan.parameters)};
+    const planned = {...request, model, needs, policy, body: withParameters(request, plan.parameters)};
     const options = {digests: plan.digests, exact: plan.exact};
-    const promptBytes = planned.body.length - (request.hints?.mediaBytes ?? 0);
-    const choice = chooseNode({...planned, promptBytes}, config, choosing, note);
+    const bodyBytes = planned.body.length;
+    const promptBytes = bodyBytes - (request.hints?.mediaBytes ?? 0);
+    const choice = chooseNode({...planned, promptBytes, bodyBytes}, config, choosing, note);
     const local = async (waitMsMax: number | undefined): Promise<Started> => {
       if (missing) throw missing;
       const line = lineFor(planned, plan.digests, queue);

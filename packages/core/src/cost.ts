@@ -25,7 +25,10 @@ export interface Asked {
   /** Spreads equal nodes over requests without chance. */
   readonly request: string;
   readonly spread: Spread;
+  /** What is read as text. */
   readonly promptBytes: number;
+  /** What is sent: with the pictures and recordings, which are read as fewer tokens. Absent: the prompt alone. */
+  readonly bodyBytes?: number | undefined;
   /** The client's own limit on output tokens. */
   readonly maxTokens: number | undefined;
 }
@@ -207,7 +210,7 @@ function fillTerms(terms: Terms, candidate: Priced, asked: Asked, {reference, is
   const tokens = Math.max(0, asked.promptBytes - candidate.hitBytes) / bytesPerToken;
   const output = Math.min(asked.maxTokens ?? Infinity, learned?.outputTokens ?? reference.outputTokens);
 
-  terms.path = pathSeconds(candidate, asked.promptBytes);
+  terms.path = pathSeconds(candidate, asked.bodyBytes ?? asked.promptBytes);
   terms.model = modelSeconds(candidate, load);
   terms.queue = queueSeconds(candidate, output / decodeTps);
   const slowdown = candidate.isHot === true ? hotSlowdown : 1;

@@ -15,6 +15,12 @@ export const offerBytesMax: number = 8 * 1024;
 /** Largest request body anywhere: images travel as base64. No hop has a smaller limit than the entry (C24). */
 export const bodyBytesMax: number = 64 * 1024 * 1024;
 
+/**
+ * Largest body between nodes. What the gateway and a workload add to one, with the fields of a form and its boundaries,
+ * must not make it too large for every peer.
+ */
+export const sentBytesMax: number = bodyBytesMax + 1024 * 1024;
+
 /** Longest content type of a request body: a multipart boundary has 70 characters at most. */
 export const contentTypeLengthMax: number = 200;
 

@@ -1,6 +1,7 @@
 import {allows} from './caller.ts';
 import type {Caller} from './caller.ts';
 import {isNamed} from './candidates.ts';
+import type {Policy} from './policy.ts';
 import type {HeldModel} from './workload.ts';
 
 type Holder = HeldModel['nodes'][number];
@@ -18,7 +19,22 @@ export function mayUse(caller: Caller, {names, digest, nodes}: Usable): boolean 
 
 /** Pure: those of the nodes that the key allows. */
 export function usableNodes<Node extends Holder>({rights}: Caller, nodes: readonly Node[]): readonly Node[] {
-  const {nodes: allowed} = rights;
-  if (allowed === undefined) return nodes;
-  return nodes.filter(({id, name, local}) => allowed.some(word => isNamed({node: id, name}, word, local)));
+  return rights.nodes === undefined ? nodes : namedNodes(nodes, rights.nodes);
+}
+
+/** Pure: those of the nodes that the policy allows, and the key too. */
+export function nodesFor<Node extends Holder>(
+  {placement, exclude}: Policy,
+  caller: Caller | undefined,
+  nodes: readonly Node[],
+): readonly Node[] {
+  const usable = caller ? usableNodes(caller, nodes) : nodes;
+  const placed = placement.kind === 'pin' ? namedNodes(usable, placement.nodes) : usable;
+  const excluded = namedNodes(placed, exclude);
+  return placed.filter(node => !excluded.includes(node));
+}
+
+/** Pure: those of the nodes that one of the words means. */
+export function namedNodes<Node extends Holder>(nodes: readonly Node[], words: readonly string[]): readonly Node[] {
+  return nodes.filter(({id, name, local}) => words.some(word => isNamed({node: id, name}, word, local)));
 }

@@ -113,6 +113,30 @@ test('of two models of one name the one that hears is asked to listen, and none 
   t.deepEqual(plan('twin', {models: models.slice(1), needs: ['tools']}).digests, [digest('d')]);
 });
 
+test('R69: of two models of one name the one is meant that may run where the request must, then the able one', t => {
+  const models = [
+    held('twin', 'c', ['A'], {local: true, capabilities: ['chat']}),
+    held('twin', 'd', ['B'], {capabilities: ['chat', 'tools', 'audio']}),
+  ];
+  const wish = (text: string): PlanInputs['wish'] => ({from: 'header', policy: parsePolicy(text)});
+  const meant = (changes: Partial<PlanInputs>): Plan => plan('twin', {models, ...changes});
+  const [here, there] = [{digests: [digest('c')]}, {digests: [digest('d')]}];
+  const needs = ['chat', 'audio'] as const;
+  t.like(meant({needs: ['chat', 'tools']}), here, 'tools are shown to every model');
+  t.like(meant({needs, wish: wish('pin=A')}), here);
+  t.like(meant({wish: wish('pin=B')}), there);
+  t.like(meant({wish: wish('exclude=A')}), there);
+  t.like(meant({wish: wish('prefer=B')}), here, 'a wish that can be missed means nothing else');
+  t.like(meant({needs, wish: wish('pin=nowhere')}), there);
+  t.like(meant({policy: parsePolicy('pin=B')}), there);
+  t.like(meant({needs, caller: caller({nodes: ['A']})}), here);
+  t.like(meant({needs, caller: caller({models: [digest('c')]})}), here);
+  t.like(meant({caller: caller({models: [digest('d')]})}), there);
+  t.like(meant({needs, caller: caller({models: [digest('c')]}), wish: wish('pin=B')}), here);
+  const rule = {subject: 'twin', policy: parsePolicy('pin=B')};
+  t.like(meant({operator: changeOperator(idleOperator, {kind: 'set rule', rule})}), there);
+});
+
 test('S94: the same name under another policy: header, then name, then key, then config', t => {
   const all = {
     wish: {from: 'header', policy: parsePolicy('pin=H')},
@@ -210,6 +234,15 @@ for (const [needs, models, name] of unnamed) {
     t.is(plan('', {needs, models}).name, name);
   });
 }
+
+test('no name means a model that the key may use, on a node that the policy allows', t => {
+  const models = [writer, held('vectors', 'b', ['B'], {capabilities: ['embeddings']})];
+  const needs = ['embeddings'] as const;
+  t.is(plan('', {models, needs}).name, 'vectors');
+  t.is(plan('', {models, needs, caller: caller({models: ['writer']})}).name, 'writer');
+  t.is(plan('', {models, needs, caller: caller({nodes: ['A']})}).name, 'writer');
+  t.is(plan('', {models, needs, wish: {from: 'header', policy: parsePolicy('pin=A')}}).name, 'writer');
+});
 
 test('where several models could be meant, no name is a question back', t => {
   const nobody = {wish: undefined, caller: undefined, workloads: [], operator: idleOperator, policy: undefined};

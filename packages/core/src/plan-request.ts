@@ -1,10 +1,9 @@
 import {allows, lacksRight} from './caller.ts';
 import type {Caller} from './caller.ts';
-import {isNamed} from './candidates.ts';
 import {Fault} from './fault.ts';
 import type {Digest} from './ids.ts';
 import {isKnownNodeText} from './limits.ts';
-import {mayUse} from './may-use.ts';
+import {mayUse, namedNodes, nodesFor} from './may-use.ts';
 import type {Capability} from './model.ts';
 import {rulesFor} from './operator.ts';
 import type {OperatorState} from './operator.ts';
@@ -67,7 +66,7 @@ export function planUnheld(inputs: PlanInputs): Plan {
   const asked = inputs.asked.trim();
   const workload = inputs.workloads.find(({name}) => name.toLowerCase() === asked.toLowerCase());
   if (workload) return planWorkloadOf(workload, [], inputs);
-  const {pinned} = resolveAsked(asked, inputs.needs, inputs.models);
+  const {pinned} = resolveAsked(asked, inputs);
   return planModelOf({name: asked, names: [asked], digests: [], pinned, held: undefined}, inputs);
 }
 
@@ -90,17 +89,13 @@ function planWorkloadOf(workload: Workload, digests: Plan['digests'], inputs: Pl
 }
 
 function planModel(inputs: PlanInputs): PlanResult {
-  const {asked, caller, models, needs} = inputs;
-  const first = resolveAsked(asked, needs, models);
+  const {asked, caller, models} = inputs;
+  const first = resolveAsked(asked, inputs);
   // What a key may not use is neither meant by a word that could be several models, nor told as what else there is.
   const {resolution, pinned} =
     first.resolution.kind === 'found' || caller === undefined
       ? first
-      : resolveAsked(
-          asked,
-          needs,
-          models.filter(model => mayUse(caller, model)),
-        );
+      : resolveAsked(asked, {...inputs, models: models.filter(model => mayUse(caller, model))});
   if (resolution.kind !== 'found') return resolution;
   const {digests, name} = resolution;
   const found = models.find(({digest}) => digests.includes(digest));
@@ -145,17 +140,23 @@ function withoutTools(needs: readonly Capability[]): readonly Capability[] {
   return needs.filter(need => need !== 'tools');
 }
 
-/** All wishes together; what the request asks for by itself must be among the rights of its key. */
-function choose(
-  {caller, operator, policy}: PlanInputs,
-  names: readonly string[],
-  own: readonly (PolicyWish | undefined)[],
-): PolicyWish {
+/** The policy that holds; what the request asks for by itself must be among the rights of its key. */
+function choose(inputs: PlanInputs, names: readonly string[], own: readonly (PolicyWish | undefined)[]): PolicyWish {
+  const {caller} = inputs;
   const asked = own.find(wish => wish !== undefined && wish.from !== 'workload' && wish.from !== 'context');
   const kind = asked?.policy.placement.kind;
   if (caller && kind !== undefined && kind !== 'auto' && !allows(caller.rights.policies, [kind])) {
     throw lacksRight(caller, `the policy ${kind}`);
   }
+  return policyFor(inputs, names, own);
+}
+
+/** All wishes together. */
+function policyFor(
+  {caller, operator, policy}: PlanInputs,
+  names: readonly string[],
+  own: readonly (PolicyWish | undefined)[],
+): PolicyWish {
   const rules = rulesFor(operator, names, caller?.name);
   return choosePolicy([...rules, ...own, wishOf('key', caller?.policy), wishOf('config', policy)]);
 }
@@ -163,33 +164,49 @@ function choose(
 /** A name as it is; else `model@node`, which is the model as that node has it, pinned there. */
 function resolveAsked(
   asked: string,
-  needs: readonly Capability[],
-  models: readonly HeldModel[],
+  inputs: PlanInputs,
 ): {readonly resolution: Resolution; readonly pinned: Policy | undefined} {
-  if (asked.trim() === '') return {resolution: resolveUnnamed(needs, models), pinned: undefined};
-  const fitness = (model: HeldModel): number => fitnessFor(needs, model);
+  const {models} = inputs;
+  if (asked.trim() === '') return {resolution: resolveUnnamed(inputs), pinned: undefined};
+  const fitness = (model: HeldModel): number => fitnessFor(model, inputs);
   const whole = resolveModel(asked, models, fitness);
   const at = asked.lastIndexOf('@');
   const node = asked.slice(at + 1).trim();
   if (whole.kind === 'found' || at < 1 || !isKnownNodeText(node)) return {resolution: whole, pinned: undefined};
-  const there = models.filter(({nodes}) => nodes.some(({id, name, local}) => isNamed({node: id, name}, node, local)));
+  const there = models.filter(({nodes}) => namedNodes(nodes, [node]).length > 0);
   const name = asked.slice(0, at);
   const held = resolveModel(name, there, fitness);
   const resolution = held.kind === 'found' ? held : resolveModel(name, models, fitness);
   return {resolution, pinned: {...automatic, placement: {kind: 'pin', nodes: [node]}}};
 }
 
-/** What is shown to models that know nothing of it counts less than what they cannot do at all. */
-function fitnessFor(needs: readonly Capability[], model: HeldModel): number {
-  return can(model, needs) ? 2 : can(model, withoutTools(needs)) ? 1 : 0;
+/**
+ * Where it may run comes before what it can do: a model that is out of reach is of no use, however able (R69). Tools
+ * count for nothing, because models that know nothing of them are shown them too.
+ */
+function fitnessFor(model: HeldModel, inputs: PlanInputs): number {
+  return 2 * reachFor(model, inputs) + Number(can(model, withoutTools(inputs.needs)));
+}
+
+/** 2: where the key and the policy allow it · 1: where the key does · 0: nowhere. */
+function reachFor(model: HeldModel, inputs: PlanInputs): 0 | 1 | 2 {
+  const {asked, caller, wish} = inputs;
+  if (caller && !mayUse(caller, model)) return 0;
+  const {policy} = policyFor(inputs, [asked, ...model.names], [wish]);
+  return nodesFor(policy, caller, model.nodes).length > 0 ? 2 : 1;
 }
 
 function can({capabilities}: HeldModel, needs: readonly Capability[]): boolean {
   return needs.every(need => capabilities.includes(need));
 }
 
-/** Who names no model means the only one; of several the only one that can do it, else the one that can write too. */
-function resolveUnnamed(needs: readonly Capability[], models: readonly HeldModel[]): Resolution {
+/**
+ * Who names no model means the only one within reach; of several the only one that can do it, else the one that can
+ * write too.
+ */
+function resolveUnnamed(inputs: PlanInputs): Resolution {
+  const {needs} = inputs;
+  const models = nearest(inputs);
   const any = resolveModel('', models);
   if (any.kind === 'found') return any;
   for (const wanted of [needs, withoutTools(needs), [...withoutTools(needs), 'completion' as const]]) {
@@ -198,6 +215,13 @@ function resolveUnnamed(needs: readonly Capability[], models: readonly HeldModel
     if (only.kind === 'found') return only;
   }
   return any;
+}
+
+/** The models that may run where the request must; while there is none, those that the key may use; else all. */
+function nearest(inputs: PlanInputs): readonly HeldModel[] {
+  const reaches = inputs.models.map(model => reachFor(model, inputs));
+  const most = Math.max(0, ...reaches);
+  return inputs.models.filter((_, index) => reaches[index] === most);
 }
 
 function wishOf(from: PolicySource, policy: Policy | undefined): PolicyWish | undefined {

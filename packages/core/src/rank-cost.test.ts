@@ -96,6 +96,17 @@ test('a relayed way costs, and so does a node that failed', t => {
   t.is(order([holder({failures: 3}), near]), 'N H');
 });
 
+test('the bytes of a recording count for the way to a node, although they are no prompt to be read', t => {
+  const waiting = me({state: 'ready', waitMs: 3000, learned: learned()});
+  const relayed = holder({relayed: true, freeSlots: 4});
+  const [prompt, recording] = [{promptBytes: 4096}, {promptBytes: 4096, bodyBytes: 60e6}];
+  t.is(order([waiting, relayed], prompt), 'H S');
+  t.is(order([waiting, relayed], recording), 'S H');
+  const path = ranked([relayed], recording)[0]?.cost?.terms.path ?? 0;
+  t.true(path > 60 && path < 61, String(path));
+  t.is(ranked([relayed], recording)[0]?.cost?.terms.prefill, ranked([relayed], prompt)[0]?.cost?.terms.prefill);
+});
+
 test('S76, S77: history orders equals and never makes a candidate of a node that is out', t => {
   t.is(order([holder({failures: 9}), candidate('N', {exclusion: 'artifact'})]), 'H');
 });

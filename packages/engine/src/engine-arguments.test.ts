@@ -73,7 +73,16 @@ test('images that must be read in one step are no larger than the step, also whe
   t.is(limit([]), '512');
   t.is(limit(['-ub', '1024']), '1024');
   t.is(limit(['-b', '256', '--ubatch-size', '1024']), '256');
+  t.is(limit(['-ub', '2048']), '1120', 'the most that the model was made for');
   t.is(limit([], false), undefined);
+});
+
+test('a step that is smaller than the least image makes that smaller too', t => {
+  const model = {...chatModel, projector: '/models/p.gguf', shape: {...shape, wholeImages: true}};
+  const words = (step: string): string =>
+    engineArguments(model, {...settings, extraArguments: ['-ub', step]}, 1).join(' ');
+  t.regex(words('64'), / --image-max-tokens 64 --image-min-tokens 64 /u);
+  t.notRegex(words('70'), /--image-min-tokens/u);
 });
 
 test("the owner's own arguments come last", t => {

@@ -32,11 +32,19 @@ export function engineArguments(model: StoredModel, settings: EngineSettings, po
   ].flat();
 }
 
-/** An image that does not fit into one step is made smaller rather than that it ends the engine. */
 function projectorArguments({projector, shape}: StoredModel, own: readonly string[]): readonly string[] {
   if (projector === undefined) return [];
-  const limit = shape?.wholeImages === true ? ['--image-max-tokens', String(stepTokensOf(own))] : [];
-  return ['--mmproj', projector, ...limit];
+  return ['--mmproj', projector, ...(shape?.wholeImages === true ? imageLimits(stepTokensOf(own)) : [])];
+}
+
+/** What the models that read an image in one step, Gemma 4, make of one by themselves, in tokens. */
+const imageTokensMin = 70;
+const imageTokensMax = 1120;
+
+/** An image that does not fit into one step is made smaller rather than that it ends the engine. */
+function imageLimits(stepTokens: number): readonly string[] {
+  const least = stepTokens < imageTokensMin ? ['--image-min-tokens', String(stepTokens)] : [];
+  return ['--image-max-tokens', String(Math.min(stepTokens, imageTokensMax)), ...least];
 }
 
 /** Context of one slot, in tokens. */

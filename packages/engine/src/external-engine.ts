@@ -1,4 +1,4 @@
-import {Fault, parseObject} from '@hearsay/core';
+import {Fault, parseObject, withFormFields} from '@hearsay/core';
 import type {Busy, Capability, EngineCall, EngineSnapshot, Environment, Refusal, ReserveOptions} from '@hearsay/core';
 import {busyFor} from './busy-for.ts';
 import {readModels} from './external-model.ts';
@@ -155,7 +155,7 @@ class ServedModel implements SlotOwner, EngineDoor {
 
   /** Unlike our own llama-servers it serves several models and must hear its own name for this one. */
   call(call: EngineCall, signal: AbortSignal): Call {
-    return this.#client.call({...call, body: withModel(call.body, this.#model.id)}, signal);
+    return this.#client.call({...call, body: withModel(call, this.#model.id)}, signal);
   }
 
   async giveBack(reservation: SlotReservation): Promise<void> {
@@ -191,8 +191,9 @@ class ServedModel implements SlotOwner, EngineDoor {
   }
 }
 
-/** The body with another `model`; one that is no JSON object is for the engine to refuse. */
-function withModel(body: Uint8Array, model: string): Uint8Array {
+/** The body with another `model`; one that is neither a form nor a JSON object is for the engine to refuse. */
+function withModel({body, contentType = ''}: EngineCall, model: string): Uint8Array {
+  if (/^multipart\/form-data\s*;/iu.test(contentType)) return withFormFields(body, contentType, {model});
   const value = parseObject(new TextDecoder().decode(body));
   return value === undefined ? body : new TextEncoder().encode(JSON.stringify({...value, model}));
 }

@@ -1,6 +1,8 @@
+import {once} from 'node:events';
+import {createServer} from 'node:http';
 import test from 'ava';
 import type {ExecutionContext} from 'ava';
-import type {ModelStore} from '@hearsay/core';
+import type {ModelStore, WorkResponse} from '@hearsay/core';
 import {realEnvironment} from '../../../test/support/environment.ts';
 import {chat, countToThree, exists, spoken, take} from '../../../test/support/engine-trial.ts';
 import {tinyModel, tinyModelPath, trialHost, until} from '../../../test/support/engine-trial.ts';
@@ -82,6 +84,41 @@ test('S75: an external engine that dies fails its request with its name, is take
   await until('its models to come back', () => models.list().length === 1, 60_000);
   t.is(await countToThree(engines, model), ' 1 2 3');
 });
+
+test('C66: a recording reaches an external engine under the name that the engine itself has for the model', async t => {
+  const heard: Buffer[] = [];
+  const server = createServer((request, response) => {
+    request.on('data', (chunk: Buffer) => heard.push(chunk));
+    request.on('end', () => {
+      response.setHeader('content-type', 'application/json');
+      response.end(request.method === 'GET' ? '{"data":[{"id":"Org/Whisper-Big"}]}' : '{"text":"hello"}');
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => void server.close());
+  const address = server.address();
+  const port = typeof address === 'object' ? address?.port : undefined;
+  const {engines, models} = await external(t, `http://127.0.0.1:${port}`, {capabilities: ['audio']});
+  const [model] = models.list();
+  if (model === undefined) return t.fail('no model');
+  const form = new FormData();
+  form.set('model', 'org/whisper-big');
+  form.set('file', new Blob([new Uint8Array(300).fill(13)]));
+  const sent = new Request('http://localhost', {method: 'POST', body: form});
+  const contentType = sent.headers.get('content-type') ?? '';
+  await using running = take(engines, model);
+  const endpoint = '/v1/audio/transcriptions';
+  const call = {endpoint, contentType, body: await sent.bytes()} as const;
+  t.is(await said(await running.run(call, new AbortController().signal)), '{"text":"hello"}');
+  const got = await new Response(Buffer.concat(heard), {headers: {'content-type': contentType}}).formData();
+  t.deepEqual(got.getAll('model'), ['Org/Whisper-Big']);
+  t.is(got.getAll('file').length, 1);
+});
+
+async function said({body}: WorkResponse): Promise<string> {
+  return Buffer.concat(await Array.fromAsync(body)).toString();
+}
 
 test('a server that is not there does not hinder the start', async t => {
   const {models, engines} = await external(t, 'http://127.0.0.1:9');

@@ -18,8 +18,6 @@ export interface AppConfig extends DoorRules {
   readonly random: Random;
   /** How long the head of a request may take. */
   readonly headMsMax: number;
-  /** More are closed at once. */
-  readonly connectionsMax: number;
   readonly bodyBytesMax: number;
   readonly bodies: HeldBodies;
   /** Certificate and key in PEM. */
@@ -61,7 +59,7 @@ function compileNothing(): never {
 type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 
 function serverFor(config: AppConfig, handle: Handle): Server {
-  const {headMsMax, tls, random, connectionsMax} = config;
+  const {headMsMax, tls, random} = config;
   const options = {
     keepAliveTimeout,
     headersTimeout: headMsMax,
@@ -77,7 +75,6 @@ function serverFor(config: AppConfig, handle: Handle): Server {
     handle(request, response);
   };
   const server = tls ? createTlsServer({...options, ...tls}, open) : createServer(options, open);
-  server.maxConnections = connectionsMax;
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     // What is too large anyway is better not sent at all (C22).
     if (Number(request.headers['content-length'] ?? 0) <= config.bodyBytesMax) response.writeContinue();

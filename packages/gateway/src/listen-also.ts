@@ -18,7 +18,6 @@ export async function listenAlso(
   const listeners: SocketServer[] = [];
   for (const address of host === '127.0.0.1' ? ['127.0.0.1', '::1'] : [host]) {
     const listener = createServer(socket => server.emit('connection', socket));
-    listener.maxConnections = server.maxConnections;
     try {
       listener.listen(port, address);
       await once(listener, 'listening');

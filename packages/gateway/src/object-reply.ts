@@ -19,6 +19,8 @@ export interface Assembly<Result = JsonObject> {
   take(event: ServerEvent): Problem | undefined;
   /** The whole answer; undefined while the end mark has not come. */
   result(): Result | undefined;
+  /** The whole answer, once the stream has ended as it should, where that is mark enough. */
+  resultAtEnd?(): Result | undefined;
 }
 
 type Whole = JsonObject | readonly JsonObject[] | string;
@@ -52,7 +54,7 @@ export class ObjectReply implements Reply {
 
   end(): void {
     if (this.#ended) return;
-    const result = this.#assembly.result();
+    const result = this.#assembly.result() ?? this.#assembly.resultAtEnd?.();
     if (result === undefined) return this.fail(truncated);
     this.#ended = true;
     if (typeof result === 'string') sendText(this.#response, result);

@@ -57,17 +57,19 @@ function receive(request: IncomingMessage, rules: BodyRules): Promise<Uint8Array
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let restBytes = bodyBytesMax;
-    let isSettled = false;
     let pause = watchPause();
 
     function watchPause(): Disposable {
       return clock.after(uploadPauseMsMax, () => end(() => resolve(tooSlow())));
     }
+    /** Nothing of the body stays with the request, which lives until it is answered. */
     function end(settle: () => void): void {
-      if (isSettled) return; // every request is closed at last
-      isSettled = true;
       pause[Symbol.dispose]();
       request.removeListener('data', take);
+      request.removeListener('end', whole);
+      request.removeListener('error', broken);
+      request.removeListener('close', gone);
+      request.on('error', nobodyCares);
       settle();
     }
     function take(chunk: Buffer): void {
@@ -78,12 +80,24 @@ function receive(request: IncomingMessage, rules: BodyRules): Promise<Uint8Array
       pause[Symbol.dispose]();
       pause = watchPause();
     }
+    function whole(): void {
+      end(() => resolve(Buffer.concat(chunks)));
+    }
+    function broken(cause: Error): void {
+      end(() => reject(new Fault('CANCELLED', 'the upload broke off', {cause})));
+    }
+    function gone(): void {
+      end(() => reject(new Fault('CANCELLED', 'the client went away during its upload')));
+    }
     request.on('data', take);
-    request.once('end', () => end(() => resolve(Buffer.concat(chunks))));
-    request.once('error', cause => end(() => reject(new Fault('CANCELLED', 'the upload broke off', {cause}))));
-    request.once('close', () => end(() => reject(new Fault('CANCELLED', 'the client went away during its upload'))));
+    request.on('end', whole);
+    request.on('error', broken);
+    request.on('close', gone);
   });
 }
+
+/** Whoever waits for the answer is told by the response; an error without a listener would end the daemon. */
+function nobodyCares(): void {}
 
 function unknownEncoding(encoding: string): Problem {
   const known = 'gzip, deflate, br, zstd';

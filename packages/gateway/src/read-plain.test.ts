@@ -1,3 +1,4 @@
+import {Fault} from '@hearsay/core';
 import test from 'ava';
 import {openGateway} from '../../../test/support/open-gateway.ts';
 import {scriptedAnswer, scriptedBody, scriptedCluster} from '../../../test/support/scripted-cluster.ts';
@@ -35,6 +36,7 @@ test('C66: a form for a recording crosses unchanged, with the boundary that it w
 
 const done = {type: 'transcript.text.done', text: 'hello'};
 const events = [`data: ${JSON.stringify(done)}\n\n`, 'data: [DONE]\n\n'];
+const delta = (text: string): string => `data: ${JSON.stringify({type: 'transcript.text.delta', delta: text})}\n\n`;
 const [stream, json] = [{contentType: 'text/event-stream'}, {contentType: 'application/json'}];
 
 test('C6: a transcript in one piece is streamed to the gateway, so that a client who leaves frees the slot', async t => {
@@ -77,6 +79,63 @@ test('a transcript that breaks off is an error, and one in one piece from a serv
   for (const fields of [{}, {stream: 'true'}]) {
     t.deepEqual(await (await ask(other.url, fields)).json(), {text: 'hello'});
   }
+});
+
+const chunk = (content: string): string =>
+  `data: ${JSON.stringify({object: 'transcription.chunk', choices: [{delta: {content}, finish_reason: null}]})}\n\n`;
+const mark = 'data: [DONE]\n\n';
+
+const ways: readonly (readonly [who: string, events: readonly string[]])[] = [
+  ['pieces of a chat, as vLLM', [chunk('hel'), chunk('lo'), mark]],
+  ['pieces and a mark, as llama-server would without its last event', [delta('hel'), delta('lo'), mark]],
+  ['the whole and no mark, as OpenAI', [delta('hello'), events[0] ?? '']],
+  ['bare texts, which nothing ends', ['data: {"text":"hel"}\n\n', 'data: {"text":"lo"}\n\n']],
+];
+for (const [who, told] of ways) {
+  test(`a transcript that a server streams in ${who} does is a transcript, in one piece and streamed`, async t => {
+    const cluster = scriptedCluster(() => scriptedAnswer(scriptedBody(told), stream));
+    await using gateway = await openGateway(cluster);
+    const ask = async (fields: Readonly<Record<string, string>>): Promise<Response> =>
+      fetch(`${gateway.url}/v1/audio/transcriptions`, {
+        method: 'POST',
+        body: form({model: 'tiny', ...fields}),
+        headers,
+      });
+    const whole = await ask({});
+    t.is(whole.status, 200);
+    t.like(await whole.json(), {text: 'hello'});
+    t.is(await (await ask({response_format: 'text'})).text(), 'hello');
+    t.is(await (await ask({stream: 'true'})).text(), told.join(''), 'byte for byte');
+  });
+}
+
+test('a transcript in pieces of a chat that stops before its mark is an error, also where texts without a mark break', async t => {
+  const broken = async function* (): AsyncGenerator<string> {
+    yield 'data: {"text":"hel"}\n\n';
+    throw new Fault('INTERRUPTED', 'spark broke off');
+  };
+  for (const [told, code] of [
+    [() => [chunk('hel')], 'stream_truncated'],
+    [() => [mark], 'stream_truncated'],
+    [broken, 'interrupted'],
+  ] as const) {
+    const cluster = scriptedCluster(() => scriptedAnswer(scriptedBody(told()), stream));
+    await using gateway = await openGateway(cluster);
+    const url = `${gateway.url}/v1/audio/transcriptions`;
+    const whole = await fetch(url, {method: 'POST', body: form({model: 'tiny'}), headers});
+    t.not(whole.status, 200);
+    t.like(await whole.json(), {error: {code}});
+  }
+});
+
+test('llama-server is asked for JSON also where a client wants its transcript streamed as a text', async t => {
+  const cluster = scriptedCluster(() => scriptedAnswer(scriptedBody(events), stream));
+  await using gateway = await openGateway(cluster);
+  const body = form({model: 'tiny', stream: 'true', response_format: 'text'});
+  const response = await fetch(`${gateway.url}/v1/audio/transcriptions`, {method: 'POST', body, headers});
+  t.is(await response.text(), events.join(''));
+  const sent = Buffer.from(cluster.dispatched[0]?.request.body ?? []).toString();
+  t.is(sent, form({response_format: 'json', model: 'tiny', stream: 'true'}));
 });
 
 test('a recording that is not sent as a form is refused', async t => {

@@ -1,8 +1,7 @@
-import {contentTypeLengthMax, Fault, mediaTextBytes} from '@hearsay/core';
+import {contentTypeLengthMax, Fault, formFields, mediaTextBytes, withFormFields} from '@hearsay/core';
 import {EitherReply} from './either-reply.ts';
 import {openAiErrors} from './error-form.ts';
-import {formField, withFormField} from './form-field.ts';
-import {parseObject} from './json.ts';
+import {EventSplitter} from './event-stream.ts';
 import type {JsonObject} from './json.ts';
 import {ObjectReply} from './object-reply.ts';
 import type {Assembly} from './object-reply.ts';
@@ -11,6 +10,8 @@ import {PlainReply} from './plain-reply.ts';
 import {badRequest, isProblem} from './problem.ts';
 import {longName, requestOf} from './read-request.ts';
 import {StreamReply} from './stream-reply.ts';
+import type {EndWatch} from './stream-reply.ts';
+import {TranscriptReader} from './transcript-reader.ts';
 import {problemFromErrorEvent} from './upstream-problem.ts';
 
 /**
@@ -25,13 +26,13 @@ export const transcription: Operation = {
     if (!/^multipart\/form-data\s*;/iu.test(contentType) || contentType.length > contentTypeLengthMax) {
       return badRequest('the body is not multipart/form-data with a boundary', {param: 'file'});
     }
-    const field = (name: string): string => formField(body, contentType, name) ?? '';
-    const model = field('model');
+    const fields = formFields(body, contentType, ['model', 'response_format', 'stream']);
+    const model = fields.get('model') ?? '';
     const tooLong = longName(model);
     if (tooLong) return tooLong;
-    const form = field('response_format');
+    const form = fields.get('response_format') ?? '';
     const wish: Wish = {
-      stream: field('stream') === 'true', // as llama-server reads it
+      stream: fields.get('stream') === 'true', // as llama-server reads it
       form: form === 'text' ? 'text' : form === '' || form === 'json' ? 'json' : 'other',
     };
     const sent = formFor(wish, body, contentType);
@@ -51,9 +52,11 @@ interface Wish {
 }
 
 function formFor({stream, form}: Wish, body: Uint8Array, contentType: string): Uint8Array {
-  if (stream || form === 'other') return body;
-  const streamed = withFormField(body, contentType, 'stream', 'true');
-  return form === 'text' ? withFormField(streamed, contentType, 'response_format', 'json') : streamed;
+  const fields = {
+    ...(form === 'text' ? {response_format: 'json'} : {}),
+    ...(stream || form === 'other' ? {} : {stream: 'true'}),
+  };
+  return Object.keys(fields).length === 0 ? body : withFormFields(body, contentType, fields);
 }
 
 function replyFor({stream, form}: Wish): Call['reply'] {
@@ -62,7 +65,7 @@ function replyFor({stream, form}: Wish): Call['reply'] {
     new EitherReply(
       response,
       stream
-        ? new StreamReply(response, clock, patience)
+        ? new StreamReply(response, clock, patience, endOfTranscript())
         : new ObjectReply(response, transcriptionAssembly(isText ? bareText : told => told)),
       () => new PlainReply(response, openAiErrors, isText ? bareText : undefined),
     );
@@ -72,19 +75,31 @@ function bareText({text}: JsonObject): string {
   return typeof text === 'string' ? text : '';
 }
 
-/** The last event says it all, as the answer would that is not streamed. */
 function transcriptionAssembly(shown: (told: JsonObject) => JsonObject | string): Assembly<JsonObject | string> {
-  let result: JsonObject | undefined;
+  const reader = new TranscriptReader();
+  const show = (told: JsonObject | undefined): JsonObject | string | undefined => told && shown(told);
   return {
     errors: openAiErrors,
     take(event) {
       const problem = problemFromErrorEvent(event);
-      if (problem || event.data === '[DONE]') return problem;
-      const told = parseObject(event.data);
-      if (told === undefined) throw new Fault('ENGINE_FAILED', 'the answer has an event that is not JSON');
-      if (told['type'] === 'transcript.text.done') result = told;
+      if (problem) return problem;
+      if (!reader.take(event)) throw new Fault('ENGINE_FAILED', 'the answer has an event that is not JSON');
       return undefined;
     },
-    result: () => result && shown(result),
+    result: () => show(reader.whole()),
+    resultAtEnd: () => show(reader.ended()),
+  };
+}
+
+/** Not every server writes `[DONE]` behind the last event. */
+function endOfTranscript(): EndWatch {
+  const splitter = new EventSplitter();
+  const reader = new TranscriptReader();
+  return {
+    take(chunk) {
+      for (const event of splitter.push(chunk)) reader.take(event);
+    },
+    isWhole: () => reader.whole() !== undefined,
+    isEnd: () => reader.ended() !== undefined,
   };
 }

@@ -1,4 +1,7 @@
 import test from 'ava';
+import type {ServerEvent} from './event-stream.ts';
+import {parseObject} from './json.ts';
+import {truncated} from './reply.ts';
 import {responsesAssembly, responsesTranslator} from './responses-stream.ts';
 
 /** Of an engine that holds a hundred tokens. */
@@ -38,6 +41,7 @@ test('a response that filled the context is incomplete for the same reason, as O
   t.like(assembled({}, 95), cut);
   t.like(assembled({max_output_tokens: 1000}, 95), cut);
   t.like(assembled({}, 94), {status: 'completed', incomplete_details: null});
+  t.like(assembled({}, 96), {status: 'completed'}, 'it holds more than is known, or forgets what came first');
   const elsewhere = responsesAssembly({}, {...origin, contextOfRun: () => undefined});
   elsewhere.take(completed(95));
   t.like(elsewhere.result(), {status: 'completed'}, 'of an engine that nobody knows nothing is said');
@@ -51,4 +55,31 @@ test('a stream that max_output_tokens cut ends with response.incomplete, and is 
     /^event: response\.incomplete\ndata: \{"type":"response\.incomplete".*"reason":"max_output_tokens"/u,
   );
   t.true(translator.isWhole());
+});
+
+test('the item that was cut says so too in a stream, and one before it does not', t => {
+  const translator = responsesTranslator({max_output_tokens: 3}, origin);
+  const done = (id: string): ServerEvent => {
+    const item = {type: 'message', id, role: 'assistant', status: 'completed', content: []};
+    return {name: 'response.output_item.done', data: JSON.stringify({type: 'response.output_item.done', item})};
+  };
+  const told = (event: ServerEvent): string => {
+    const text = translator.translate(event);
+    return typeof text === 'string' ? text : '';
+  };
+  const said = told(done('m0')) + told(done('m1')) + told(completed(3));
+  const events = said.split('\n\n').flatMap(text => parseObject(text.replace(/^[^\n]*\ndata: /u, '')) ?? []);
+  t.like(events, [
+    {type: 'response.output_item.done', item: {id: 'm0', status: 'completed'}, sequence_number: 0, output_index: 0},
+    {type: 'response.output_item.done', item: {id: 'm1', status: 'incomplete'}, sequence_number: 1, output_index: 1},
+    {type: 'response.incomplete', sequence_number: 2},
+  ]);
+});
+
+test('an item that was done before a stream broke is not lost', t => {
+  const translator = responsesTranslator({}, origin);
+  const item = {type: 'message', id: 'm0', status: 'completed', content: []};
+  translator.translate({name: 'response.output_item.done', data: JSON.stringify({item})});
+  const last = translator.failure({...truncated, message: 'gone'}, {});
+  t.regex(last, /^event: response\.output_item\.done\n[^]*"completed"[^]*\n\nevent: response\.failed\n/u);
 });

@@ -26,6 +26,7 @@ export function responsesTranslator(asked: JsonObject, origin: Origin): EventTra
   const reasoned = new Set<unknown>();
   let sequence = 0;
   let isWhole = false;
+  let done: JsonObject | undefined;
 
   function write(name: string, fields: JsonObject): string {
     const numbered = {...fields, type: name, sequence_number: sequence};
@@ -41,12 +42,32 @@ export function responsesTranslator(asked: JsonObject, origin: Origin): EventTra
   }
 
   function pass(name: string, event: JsonObject): string {
-    const {item, item_id: itemId, response} = event;
+    const {response} = event;
     if (isObject(response)) {
       const filled = whole.fill(response);
-      return write(filled['status'] === 'incomplete' ? 'response.incomplete' : name, {...event, response: filled});
+      const isCut = filled['status'] === 'incomplete';
+      return lastItem(isCut) + write(isCut ? 'response.incomplete' : name, {...event, response: filled});
     }
-    if (isObject(item)) return beforeItem(name, item) + write(name, {...event, ...place(item['id'])});
+    return lastItem(false) + passInside(name, event);
+  }
+
+  /** Whether an item was cut is told by the end of the response, for which the last one waits. */
+  function lastItem(isCut: boolean): string {
+    const event = done;
+    done = undefined;
+    if (event === undefined) return '';
+    const cut = isCut && isObject(event['item']) ? {item: {...event['item'], status: 'incomplete'}} : {};
+    return write('response.output_item.done', {...event, ...cut});
+  }
+
+  function passInside(name: string, event: JsonObject): string {
+    const {item, item_id: itemId} = event;
+    if (isObject(item)) {
+      const placed = {...event, ...place(item['id'])};
+      if (name !== 'response.output_item.done') return write(name, placed);
+      done = placed;
+      return beforeItemDone(item);
+    }
     if (itemId === undefined) return write(name, event);
     const opened = name === 'response.reasoning_text.delta' ? openReasoning(itemId) : '';
     const part = inPart.test(name) ? {content_index: 0} : {};
@@ -63,8 +84,7 @@ export function responsesTranslator(asked: JsonObject, origin: Origin): EventTra
   }
 
   /** What clients may wait for before an item is done: the whole arguments of a tool, the whole reasoning. */
-  function beforeItem(name: string, item: JsonObject): string {
-    if (name !== 'response.output_item.done') return '';
+  function beforeItemDone(item: JsonObject): string {
     const {id, type, name: tool, arguments: text, content} = item;
     const common = {item_id: id, ...place(id)};
     if (type === 'function_call') {
@@ -90,7 +110,7 @@ export function responsesTranslator(asked: JsonObject, origin: Origin): EventTra
     },
     isWhole: () => isWhole,
     // Some clients know no other sign of a failure (C51).
-    failure: ({code, message}) => write('response.failed', {response: whole.failed({code, message})}),
+    failure: ({code, message}) => lastItem(false) + write('response.failed', {response: whole.failed({code, message})}),
   };
 }
 
@@ -134,12 +154,12 @@ class ResponseFields {
 
   /**
    * llama-server calls every end completed, and tells of none why it came. Its counts do: whoever used up what was
-   * asked for, or all that the engine can hold, was cut there. One that would have ended there by itself looks the
-   * same.
+   * asked for, or exactly all that the engine can hold, was cut there. One that would have ended there by itself looks
+   * the same; one that holds more forgets what came first, or its context was a guess.
    */
   #isCut(usage: unknown): boolean {
     const {output_tokens: written, total_tokens: held} = isObject(usage) ? usage : {};
-    return isAtLeast(written, this.#asked['max_output_tokens']) || isAtLeast(held, this.#contextOfRun());
+    return isAtLeast(written, this.#asked['max_output_tokens']) || (isCount(held) && held === this.#contextOfRun());
   }
 
   failed(error: JsonObject): JsonObject {
@@ -155,7 +175,11 @@ class ResponseFields {
 
 /** A limit below nothing is none. */
 function isAtLeast(count: unknown, limit: unknown): boolean {
-  return typeof count === 'number' && typeof limit === 'number' && limit >= 0 && count >= limit;
+  return isCount(count) && isCount(limit) && count >= limit;
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && value >= 0;
 }
 
 /** The last item is the one that was cut. OpenAI gives this reason for a full context too. */

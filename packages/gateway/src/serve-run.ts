@@ -5,6 +5,7 @@ import {attend, noteFailure} from './attend.ts';
 import type {RunService} from './attend.ts';
 import {chooseModel} from './choose-model.ts';
 import {consume, discard, readText} from './consume.ts';
+import type {Join} from './idempotency.ts';
 import {callerIn, clientOf} from './identify.ts';
 import {applyPreset} from './ollama/apply-preset.ts';
 import type {Call, Immediate, Operation} from './operation.ts';
@@ -29,16 +30,31 @@ export async function serveRun(
 ): Promise<void> {
   const {errors} = operation;
   await attend(request, response, {...service, errors}, async (id, signal) => {
-    const bytes = await untilAborted(readBody(request, service), signal);
-    if (isProblem(bytes)) return sendProblem(response, bytes, errors);
-    const joined = service.answers.join(request, response, bytes, errors);
-    if (joined.kind === 'problem') return sendProblem(response, joined, errors);
-    if (joined.kind === 'attached') return untilAborted(joined.ended, signal);
-    const call = readCall(request, {id, bytes}, operation, service);
+    const call = await receive(request, response, {id, operation, service}, signal);
     if (call.kind === 'problem') return sendProblem(response, call, errors);
+    if (call.kind === 'attached') return untilAborted(call.ended, signal);
     if (call.kind === 'immediate') return sendJson(response, 200, await untilAborted(call.answer(), signal));
     await answer(call, response, service, signal);
   });
+}
+
+interface Receiving {
+  readonly id: RequestId;
+  readonly operation: Operation<Call | Immediate | Problem>;
+  readonly service: RunService;
+}
+
+/** What is asked for. The bytes that came end with this function, because a call may hold a copy of them (C66). */
+async function receive(
+  request: IncomingMessage,
+  response: ServerResponse,
+  {id, operation, service}: Receiving,
+  signal: AbortSignal,
+): Promise<Call | Immediate | Exclude<Join, {readonly kind: 'first'}>> {
+  const bytes = await untilAborted(readBody(request, service), signal);
+  if (isProblem(bytes)) return bytes;
+  const joined = service.answers.join(request, response, bytes, operation.errors);
+  return joined.kind === 'first' ? readCall(request, {id, bytes}, operation, service) : joined;
 }
 
 /** Parses the body once; from here on it is bytes again. */

@@ -13,6 +13,7 @@ import {IdempotentAnswers} from './idempotency.ts';
 import type {KeyRing} from './key-ring.ts';
 import {HeldBodies, heldBytesMax} from './held-bodies.ts';
 import type {JsonObject} from './json.ts';
+import {limitConnections} from './limit-connections.ts';
 import {listenAlso} from './listen-also.ts';
 import {openBlobs} from './ollama/blobs.ts';
 import {openPresets} from './ollama/presets.ts';
@@ -97,18 +98,6 @@ const closeMsMin = 50;
 /** A client that sends its head more slowly than this is broken, or holds connections on purpose. */
 const headMsMax = 60_000;
 
-/** Far more than the machines of one owner need, and few enough that their buffers fit into memory. */
-const connectionsMaxUsual = 4096;
-
-/** Fewer would be no gateway. */
-const connectionsMin = 16;
-
-/** What the mesh may have open at its largest, with engines, logs, models and the journal. */
-const filesOfOthers = 600;
-
-/** Who floods the gateway must not flood the log. */
-const dropGapMs = 60_000;
-
 /** Opens the HTTP side of the node. Throws BAD_CONFIG when it may not or cannot listen there. */
 export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Promise<Gateway> {
   const isLocal = isLoopback(config.host);
@@ -121,10 +110,8 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
   let isRetiring = false;
   const bodyBytesMax = Math.min(config.bodyBytesMax ?? bodyBytesMaxAnywhere, bodyBytesMaxAnywhere);
   const bodies = new HeldBodies(config.heldBytesMax ?? heldBytesMax);
-  const connectionsMax = connectionsFor(config.openFilesMax);
   const app = createApp({
     random: deps.random,
-    connectionsMax,
     authorise: identifyBy({keys, ring, requireKey, insecure}),
     headMsMax: config.headMsMax ?? headMsMax,
     bodyBytesMax,
@@ -151,7 +138,7 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
     presets: await openPresets(config.presetsFile),
     blobs: openBlobs(config.blobsFolder, deps.random),
   });
-  tellOfDrops(app.server, connectionsMax, deps);
+  limitConnections(app.server, config.openFilesMax, deps);
   await app.ready();
   const port = await listen(app.server, config);
   const also = await listenAlso(app.server, config, deps.log);
@@ -167,22 +154,6 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
       await app.close();
     },
   };
-}
-
-/** Pure: as many as leave the mesh, the engines and the files what they need; a running request has two. */
-function connectionsFor(openFilesMax: number = Infinity): number {
-  return Math.max(connectionsMin, Math.min(connectionsMaxUsual, Math.floor((openFilesMax - filesOfOthers) / 2)));
-}
-
-/** Whoever is turned away sees only a closed connection; the owner learns why. */
-function tellOfDrops(server: Server, connectionsMax: number, {clock, log}: Environment): void {
-  let toldAtMs = -Infinity;
-  server.on('drop', () => {
-    if (clock.monotonicMs() - toldAtMs < dropGapMs) return;
-    toldAtMs = clock.monotonicMs();
-    const message = `more than ${connectionsMax} connections to the gateway: further ones are closed at once`;
-    log('warn', `${message}; if these are your own, raise the limit of open files (ulimit -n)`);
-  });
 }
 
 async function listen(server: Server, {host, port, anyPort}: GatewayConfig): Promise<number> {

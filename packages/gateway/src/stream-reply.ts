@@ -11,6 +11,15 @@ import {eventStreamType, StreamOutput} from './stream-output.ts';
 import type {Patience, StreamStyle} from './stream-output.ts';
 import {problemFromEvent} from './upstream-problem.ts';
 
+/** Knows the ends of a stream that need not be `[DONE]`. */
+export interface EndWatch {
+  take(chunk: Uint8Array): void;
+  /** Its end has been told. */
+  isWhole(): boolean;
+  /** It may end here. */
+  isEnd(): boolean;
+}
+
 /**
  * Passes OpenAI's event stream on byte for byte, because llama-server speaks the same. A stream that breaks ends with
  * an error event and without `[DONE]`.
@@ -19,9 +28,11 @@ export class StreamReply implements Reply {
   readonly #response: ServerResponse;
   readonly #output: StreamOutput;
   readonly #tail = new ByteTail();
+  readonly #watch: EndWatch | undefined;
 
-  constructor(response: ServerResponse, clock: Clock, patience: Patience) {
+  constructor(response: ServerResponse, clock: Clock, patience: Patience, watch?: EndWatch) {
     this.#response = response;
+    this.#watch = watch;
     this.#output = new StreamOutput(response, clock, patience, styleFor(patience));
   }
 
@@ -30,16 +41,18 @@ export class StreamReply implements Reply {
     if (chunk.length === 0) return true;
     if (!this.#output.hasOutput && this.#failsAtOnce(chunk)) return false;
     this.#tail.add(chunk);
+    this.#watch?.take(chunk);
     return this.#output.write(chunk);
   }
 
   isWhole(): boolean {
-    return judgeEnd(this.#tail.text()) === 'complete';
+    return this.#watch?.isWhole() === true || judgeEnd(this.#tail.text()) === 'complete';
   }
 
   end(): void {
     if (this.#output.isEnded) return;
-    if (judgeEnd(this.#tail.text()) === 'cut') this.fail(truncated);
+    const isEnd = this.#watch?.isEnd() === true || judgeEnd(this.#tail.text()) !== 'cut';
+    if (!isEnd) this.fail(truncated);
     else this.#output.end();
   }
 

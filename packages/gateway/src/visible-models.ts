@@ -3,7 +3,10 @@ import {mayUse, usableNodes} from '@hearsay/core';
 import type {Caller, Cluster, EngineReport, ModelReport} from '@hearsay/core';
 import {callerIn} from './identify.ts';
 
-/** The models that whoever asks could use: a list that shows more only teaches an application to fail. */
+/**
+ * The models that the key of whoever asks allows, on nodes that it allows: a list that shows more only teaches an
+ * application to fail. What of them a policy or the state of a node leaves out is told by the request itself.
+ */
 export function visibleModels(
   cluster: Pick<Cluster, 'models' | 'engines'>,
   request: IncomingMessage,

@@ -2,7 +2,7 @@ import {once} from 'node:events';
 import {mkdtemp, rm} from 'node:fs/promises';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
-import {Fault} from '@hearsay/core';
+import {bodyBytesMax, Fault, sentBytesMax} from '@hearsay/core';
 import test from 'ava';
 import type {ExecutionContext} from 'ava';
 import {realEnvironment} from '../../../test/support/environment.ts';
@@ -51,6 +51,14 @@ test('a long body waits for the yes', async t => {
   b.offer = async () => held.lease;
   await using lease = await accept(a, b, {body, bodyBytes: body.length});
   t.deepEqual(await readAll((await lease.run(body, never)).body), text('200000'));
+});
+
+test('C24: a body that grew behind the door is taken, because every client may send the largest there is', async t => {
+  const [a, b] = await pair(t);
+  b.offer = async () => leaseOf(async () => responseOf(chunks('1'))).lease;
+  await using _lease = await accept(a, b, {bodyBytes: bodyBytesMax + 10_000});
+  const answer = await a.mesh.worker(b.mesh.self).offer(workRequest({bodyBytes: sentBytesMax + 1}), never);
+  t.like(answer, {kind: 'refused', code: 'too-large'});
 });
 
 test('a lease that is given back unused ends the run of a body that came early', async t => {

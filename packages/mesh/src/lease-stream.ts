@@ -4,12 +4,12 @@ import type {IncomingMessage, ServerResponse} from 'node:http';
 import type {Stream} from '@libp2p/interface';
 import {
   asFault,
-  bodyBytesMax,
   decodeOffer,
   describeError,
   encodeOfferAnswer,
   Fault,
   offerBytesMax,
+  sentBytesMax,
   timeLimit,
 } from '@hearsay/core';
 import type {Busy, Clock, Lease, Log, MeshHandlers, NodeId, OfferAnswer, Refusal, WorkRequest} from '@hearsay/core';
@@ -91,8 +91,8 @@ export class LeaseStreams {
   }
 
   async #decide(request: WorkRequest, from: NodeId, signal: AbortSignal): Promise<Lease | Busy | Refusal> {
-    if (request.bodyBytes > bodyBytesMax) {
-      return {kind: 'refused', code: 'too-large', message: `a body may have ${bodyBytesMax} bytes at most`};
+    if (request.bodyBytes > sentBytesMax) {
+      return {kind: 'refused', code: 'too-large', message: `a body may have ${sentBytesMax} bytes at most`};
     }
     try {
       return await this.#offer(request, from, signal);

@@ -1,6 +1,6 @@
 import {createHash} from 'node:crypto';
 import {once} from 'node:events';
-import {mkdir, mkdtemp, readdir, rm, writeFile} from 'node:fs/promises';
+import {mkdir, mkdtemp, readdir, rm, symlink, writeFile} from 'node:fs/promises';
 import {request} from 'node:http';
 import type {IncomingMessage} from 'node:http';
 import {tmpdir} from 'node:os';
@@ -65,7 +65,7 @@ test('a client that waits to be told to go on is told so, however large the file
 
 test('a model of 75 GB may be uploaded over a link with ten megabytes a second', async t => {
   const rules = {corsOrigins: [], hostnames: [], checkHost: true, authorise: () => undefined, tls: undefined};
-  const limits = {headMsMax: 60_000, connectionsMax: 10, bodyBytesMax: 1000, bodies: new HeldBodies(1000)};
+  const limits = {headMsMax: 60_000, bodyBytesMax: 1000, bodies: new HeldBodies(1000)};
   const app = createApp({...rules, ...limits, random: {next: () => 0, bytes: length => new Uint8Array(length)}});
   t.teardown(() => app.close());
   t.true(app.server.requestTimeout > (1000 * 75e9) / 10e6);
@@ -99,6 +99,16 @@ onFullDisk(
     await client.until(/^HTTP\/1\.1 507 /u);
   },
 );
+
+onFullDisk('the room that counts is that of the disk on which the files are', async t => {
+  const folder = await store(t);
+  await symlink(await tinyDisk(t, 256), join(folder, 'blobs'));
+  await using gateway = await gatewayOf(folder);
+  using client = await connectTo(gateway.url);
+  const head = ['Host: localhost', 'Expect: 100-continue', 'Content-Length: 3000000'];
+  client.socket.write(`POST /api/blobs/${unknownDigest} HTTP/1.1\r\n${head.join('\r\n')}\r\n\r\n`);
+  t.regex(await client.until(/\r\n\r\n/u), /^HTTP\/1\.1 507 /u);
+});
 
 onFullDisk('an upload of unknown size that fills the disk ends with a 507, and leaves its room to others', async t => {
   const folder = await tinyDisk(t, 256);

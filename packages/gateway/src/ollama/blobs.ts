@@ -21,6 +21,8 @@ export interface Blobs {
   offer(digest: string, fileName: string): Promise<string>;
   /** Takes that back; the blob stays. */
   withdraw(digest: string, fileName: string): Promise<void>;
+  /** Does what is about files of one name in turn: of one that is no model the store tells only its name. */
+  inTurn<T>(fileName: string, work: () => Promise<T>): Promise<T>;
 }
 
 const digestForm = /^sha256:[0-9a-f]{64}$/u;
@@ -41,6 +43,8 @@ export function openBlobs(folder: string | undefined, random: Random): Blobs {
   const pathOf = (digest: string): string => join(folder ?? '', 'blobs', digest.replace(':', '-'));
   const placeOf = (digest: string): string => join(folder ?? '', digest.slice('sha256:'.length, 'sha256:'.length + 12));
   const arriving = new Set<string>();
+  /** The last of those who wait for a name; there are no more of them than connections. */
+  const turns = new Map<string, Promise<unknown>>();
   return {
     async has(digest) {
       if (folder === undefined || !digestForm.test(digest)) return false;
@@ -61,7 +65,7 @@ export function openBlobs(folder: string | undefined, random: Random): Blobs {
       try {
         await mkdir(join(folder, 'blobs'), {recursive: true});
         await removeRests(join(folder, 'blobs'), arriving);
-        const lacking = await lacksRoom(folder, upload);
+        const lacking = await lacksRoom(join(folder, 'blobs'), upload);
         if (lacking) return lacking;
         begin();
         const got = await save(upload, part);
@@ -90,6 +94,20 @@ export function openBlobs(folder: string | undefined, random: Random): Blobs {
       const place = placeOf(digest);
       await rm(join(place, modelFileName(fileName)), {force: true});
       await rmdir(place).catch(() => undefined); // offered under another name too
+    },
+    async inTurn(fileName, work) {
+      const name = modelFileName(fileName);
+      const before = turns.get(name);
+      const turn = (async () => {
+        await before?.catch(() => undefined); // whoever asked for it has been told
+        return work();
+      })();
+      turns.set(name, turn);
+      try {
+        return await turn;
+      } finally {
+        if (turns.get(name) === turn) turns.delete(name);
+      }
     },
   };
 }

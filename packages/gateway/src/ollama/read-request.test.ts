@@ -1,4 +1,5 @@
 import test from 'ava';
+import {digest} from '../../../../test/support/builders.ts';
 import {modelReport} from '../../../../test/support/scripted-cluster.ts';
 import type {JsonObject} from '../json.ts';
 import type {FindModel, Preset} from './known-model.ts';
@@ -153,6 +154,42 @@ test('what the first model of a name lacks, another one of that name may have', 
     preset: undefined,
   });
   t.is(read({prompt: 'x', images: ['/9j/4AAQ']}, 'generate', two).model.report, seeing);
+});
+
+test('what runs instead is asked for by its digest, in its own words and with its own context', t => {
+  const preset = (system: string): Preset => ({
+    name: 'tiny',
+    from: 'tiny',
+    system,
+    parameters: {},
+    messages: [],
+    license: '',
+    madeWallMs: 0,
+  });
+  const seeing = modelReport({
+    digest: digest('d'),
+    contextMax: 16_384,
+    capabilities: ['chat', 'completion', 'vision', 'tools'],
+  });
+  const bare = modelReport({digest: digest('c'), contextMax: 2048, capabilities: ['completion']});
+  const two: FindModel = (asked, needs = []) => ({
+    kind: 'known',
+    asked,
+    target: asked,
+    ...(needs.length > 0 ? {report: seeing, preset: preset('see')} : {report: bare, preset: preset('write')}),
+  });
+  for (const [form, body] of [
+    ['generate', {prompt: 'x', images: ['/9j/4AAQ']}],
+    ['chat', {messages, tools: [{}]}],
+  ] as const) {
+    const call = read({...body, options: {num_ctx: 16_384}}, form, two);
+    t.like(call, {endpoint: '/v1/chat/completions', contextTokens: 16_384, model: {target: digest('d')}});
+    t.like(call.body['messages'], [{role: 'system', content: 'see'}]);
+  }
+  t.is(read({prompt: 'x'}, 'generate', two).model.target, 'tiny');
+  const one: FindModel = asked => two(asked);
+  const problem = readRequest({model: 'tiny', prompt: 'x', images: ['/9j/4AAQ']}, 'generate', one);
+  t.like(problem, {kind: 'problem', message: '"tiny" does not support chat'});
 });
 
 test('a preset is said first and set first, and the request has the last word', t => {

@@ -1,4 +1,4 @@
-import {parseKeepAlive} from '@hearsay/core';
+import {isProven, parseKeepAlive} from '@hearsay/core';
 import type {Capability, Endpoint} from '@hearsay/core';
 import {isObject} from '../json.ts';
 import type {JsonObject} from '../json.ts';
@@ -31,10 +31,29 @@ export interface OllamaCall {
   readonly contextTokens: number | undefined;
 }
 
-/** Pure: a request to `/api/chat` or `/api/generate` as one to llama-server (facts: client-apis §1.3). */
+/**
+ * Pure: a request to `/api/chat` or `/api/generate` as one to llama-server (facts: client-apis §1.3). One name may be
+ * several models: what the first one lacks, another may have, which is then asked in its own way and by its digest.
+ */
 export function readRequest(body: JsonObject, form: Form, find: FindModel): OllamaCall | Problem {
   const model = modelOf(body, find);
   if (isProblem(model)) return model;
+  const call = readFor(body, form, model);
+  const problem = isProblem(call) ? undefined : lackOf(call);
+  if (isProblem(call) || problem === undefined) return call;
+  const other = find(model.asked, call.needs);
+  if (other === undefined || cannot(other, call.needs)) return problem;
+  const {digest} = other.report;
+  const able = readFor(body, form, isProven(digest) ? {...other, target: digest} : other);
+  return isProblem(able) ? able : (lackOf(able) ?? able);
+}
+
+/** Nothing is asked of a model that is only loaded or unloaded. */
+function lackOf({kind, model, needs}: OllamaCall): Problem | undefined {
+  return kind === 'run' ? cannot(model, needs) : undefined;
+}
+
+function readFor(body: JsonObject, form: Form, model: KnownModel): OllamaCall | Problem {
   const keepAlive = parseKeepAlive(body['keep_alive']);
   if (keepAlive.kind === 'bad') return badRequest(keepAlive.message, {param: 'keep_alive'});
   const settings = readSettings(body, model);
@@ -43,29 +62,18 @@ export function readRequest(body: JsonObject, form: Form, find: FindModel): Olla
   if (isProblem(wish)) return wish;
   const keepAliveMs = keepAlive.kind === 'given' ? keepAlive.ms : undefined;
   const kind = wish.isEmpty ? (keepAliveMs === 0 ? 'unload' : 'load') : 'run';
-  const needs = [...wish.needs, ...settings.needs];
-  const able = kind === 'run' ? ableOne(model, needs, find) : model;
-  if (isProblem(able)) return able;
   return {
     kind,
     form,
-    model: able,
+    model,
     stream: body['stream'] !== false,
     keepAliveMs,
     endpoint: wish.endpoint,
-    needs,
+    needs: [...wish.needs, ...settings.needs],
     body: {...wish.body, ...settings.fields, stream: true, cache_prompt: true},
     mayShorten: form === 'chat' && body['truncate'] !== false,
     contextTokens: settings.contextTokens,
   };
-}
-
-/** One name may be several models: what the first one lacks, another may have. */
-function ableOne(model: KnownModel, needs: readonly Capability[], find: FindModel): KnownModel | Problem {
-  const problem = cannot(model, needs);
-  if (problem === undefined) return model;
-  const other = find(model.asked, needs);
-  return other === undefined || cannot(other, needs) ? problem : other;
 }
 
 interface Wish {
@@ -108,10 +116,8 @@ function readGenerate(body: JsonObject, model: KnownModel): Wish | Problem {
   if (media.some(medium => translateMedium(medium) === undefined)) {
     return badRequest('an image is not base64', {param: 'images'});
   }
-  const isBare = raw === true || !model.report.capabilities.includes('chat') || (suffix ?? '') !== '';
-  if (media.length > 0 && isBare) {
-    const message = 'images are only possible without raw and suffix, and with a model that has a chat template';
-    return badRequest(message, {param: 'images'});
+  if (media.length > 0 && (raw === true || (suffix ?? '') !== '')) {
+    return badRequest('images are only possible without raw and suffix', {param: 'images'});
   }
   const isEmpty = prompt === '' && media.length === 0;
   const wish = {kind: 'wish', isEmpty} as const;
@@ -119,7 +125,7 @@ function readGenerate(body: JsonObject, model: KnownModel): Wish | Problem {
     const text = {input_prefix: prompt, input_suffix: suffix};
     return {...wish, endpoint: '/infill', needs: ['insert'], body: text, isEmpty: false};
   }
-  if (raw === true || !model.report.capabilities.includes('chat')) {
+  if (raw === true || (media.length === 0 && !model.report.capabilities.includes('chat'))) {
     return {...wish, endpoint: '/v1/completions', needs: ['completion'], body: {prompt}};
   }
   const instruction = typeof system === 'string' && system !== '' ? system : (model.preset?.system ?? '');

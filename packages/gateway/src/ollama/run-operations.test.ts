@@ -1,7 +1,7 @@
 import test from 'ava';
 import {formatPolicy, newRequestId} from '@hearsay/core';
 import type {Caller} from '@hearsay/core';
-import {node} from '../../../../test/support/builders.ts';
+import {digest, node} from '../../../../test/support/builders.ts';
 import {manualClock} from '../../../../test/support/manual-clock.ts';
 import {engineReport, modelReport, scriptedCluster} from '../../../../test/support/scripted-cluster.ts';
 import type {FindModel} from './known-model.ts';
@@ -39,6 +39,27 @@ test('R106: whoever says where a request may run means it, also with num_ctx', t
   const {read: call} = read(talk, {policy: 'auto'});
   if (call.kind !== 'call') return t.fail();
   t.deepEqual([call.request.policyFrom, formatPolicy(call.request.policy)], ['header', 'auto']);
+});
+
+test('a model that the key may not use does not stand in for one that cannot do it', t => {
+  const able = modelReport({digest: digest('d'), capabilities: ['chat', 'tools']});
+  const cluster = scriptedCluster(() => {
+    throw new Error('nothing is run');
+  });
+  const find: FindModel = (asked, needs) => ({
+    kind: 'known',
+    asked,
+    target: asked,
+    report: needs ? able : report,
+    preset: undefined,
+  });
+  const bytes = Buffer.from(JSON.stringify({model: 'tiny', ...talk, tools: [{}]}));
+  const ask = (caller: Caller) => {
+    const whole = {id, policy: undefined, traceparent: undefined, contentType: undefined, caller};
+    return ollamaRun('chat', {cluster, clock: manualClock(), find}).read(bytes, whole);
+  };
+  t.like(ask({...notes, rights: {...rights, models: [report.digest]}}), {message: 'tiny does not support tools'});
+  t.like(ask(notes), {kind: 'call', request: {model: able.digest}});
 });
 
 const unload = {messages: [], keep_alive: 0};

@@ -1,5 +1,5 @@
 import {lacksRight, mayUse} from '@hearsay/core';
-import type {Caller, ClientRequest, Clock, Cluster, Policy} from '@hearsay/core';
+import type {Caller, Capability, ClientRequest, Clock, Cluster, Policy} from '@hearsay/core';
 import {ollamaErrors} from '../error-form.ts';
 import type {JsonObject} from '../json.ts';
 import {ObjectReply} from '../object-reply.ts';
@@ -11,7 +11,7 @@ import {clientRequest, readJson} from '../read-request.ts';
 import {AnswerLines} from './answer-lines.ts';
 import type {AnswerFrame} from './answer-lines.ts';
 import {joinLines} from './join-lines.ts';
-import type {FindModel} from './known-model.ts';
+import type {FindModel, KnownModel} from './known-model.ts';
 import {NdjsonReply} from './ndjson-reply.ts';
 import {readRequest} from './read-request.ts';
 import type {Form, OllamaCall} from './read-request.ts';
@@ -31,7 +31,7 @@ export function ollamaRun(form: Form, service: OllamaService): Operation<Call | 
     read: (bytes, frame) => {
       const body = readJsonBody(bytes);
       if (isProblem(body)) return body;
-      const call = readRequest(body.body, form, service.find);
+      const call = readRequest(body.body, form, usable(service.find, frame.caller));
       if (isProblem(call)) return call;
       const answer = frameOf(call, service.clock);
       switch (call.kind) {
@@ -44,6 +44,16 @@ export function ollamaRun(form: Form, service: OllamaService): Operation<Call | 
       }
     },
   };
+}
+
+/** What a name means stays; of what could run instead a key is given only what it may use. */
+function usable(find: FindModel, caller: Caller | undefined): FindModel {
+  if (caller === undefined) return find;
+  const findUsable = (asked: string, needs?: readonly Capability[]): KnownModel | undefined => {
+    const found = find(asked, needs);
+    return needs && found && !mayUse(caller, found.report) ? undefined : found;
+  };
+  return Object.assign(findUsable, find);
 }
 
 /** Pure: as Ollama, it says what an empty body lacks. */
