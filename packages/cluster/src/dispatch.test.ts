@@ -136,6 +136,30 @@ test('R30: an engine that breaks or refuses before output is told of as that, an
   }
 });
 
+const said = '{"error":{"code":500,"message":"Missing tool type","type":"server_error"}}';
+
+test('R30: an error that the request may have caused says nothing of the engine while none has answered it', async t => {
+  for (const lease of [scriptedLease([said], {status: 500}), scriptedLease([`data: ${said}\n\n`])]) {
+    const told: unknown[] = [];
+    const engineFailed = (...engine: readonly unknown[]): void => void told.push(engine);
+    const alone = run({...depsFor(scriptedWorker(node('A'), lease)), engineFailed});
+    await t.throwsAsync(alone, {message: /Missing tool type/u});
+    const same = scriptedLease([said], {status: 400});
+    await run({...depsFor(scriptedWorker(node('A'), lease), scriptedWorker(node('B'), same)), engineFailed});
+    t.deepEqual(told, []);
+  }
+});
+
+test('R30: an error that the request may have caused counts once another engine has answered it', async t => {
+  const told: unknown[] = [];
+  const deps = depsFor(
+    scriptedWorker(node('A'), scriptedLease([said], {status: 500})),
+    scriptedWorker(node('B'), scriptedLease(['ok'])),
+  );
+  await text(await run({...deps, engineFailed: (...engine) => void told.push(engine)}));
+  t.deepEqual(told, [[node('A'), digest('a')]]);
+});
+
 test('R22: when all have failed the first cause is kept and the others are named', async t => {
   const deps = depsFor(
     scriptedWorker(node('A'), scriptedLease([new Fault('ENGINE_FAILED', 'cause one')])),
