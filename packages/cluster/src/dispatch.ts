@@ -41,7 +41,7 @@ export interface DispatchDeps extends WaitLimits {
   readonly heard: (record: Busy['record']) => void;
   /** Leave the node alone for a while, at least for so long; or only its engine for a model. */
   readonly failed: (node: NodeId, forMs?: number) => void;
-  readonly engineFailed: (node: NodeId, digest: Digest) => void;
+  readonly engineFailed: (node: NodeId, digest: Digest, beganMs: number) => void;
   readonly succeeded: (node: NodeId, digest: Digest) => void;
   /** What happens to the request, for the journal. */
   readonly note: (event: RequestEvent) => void;
@@ -88,6 +88,12 @@ interface Taken {
   readonly node: Ranked;
   readonly lease: Lease;
   readonly attempt: number;
+}
+
+/** An engine had begun with it. */
+interface Ran {
+  readonly digest: Digest;
+  readonly beganMs: number;
 }
 
 /** One request on its way through the candidates: what was tried, and what came of it. */
@@ -141,6 +147,7 @@ class Search {
     const budgetMs = firstByteBudgetMs(node.cost, this.#deps.patience);
     const hasOther = (): boolean => this.#others(node).length > 0;
     const {clock} = this.#deps;
+    const ran: Ran = {digest: lease.digest, beganMs: clock.monotonicMs()};
     using watch = watchFirstByte({clock, budgetMs, nodeName: node.name, hasOther}, this.#signal);
     const {signal, hasStalled} = watch;
     try {
@@ -156,12 +163,12 @@ class Search {
         body.onRecord = record => this.#deps.heard(record);
         return {node, digest: lease.digest, attempt, response, body};
       }
-      this.#noteBreak(node, attempt, failure, lease.digest);
+      this.#noteBreak(node, attempt, failure, ran);
     } catch (error) {
       this.#signal.throwIfAborted();
       const fault = asFault(hasStalled() ? signal.reason : error, 'PEER_FAILED');
       if (fault.code === 'PEER_FAILED') this.#deps.failed(node.node, hasStalled() ? budgetMs : undefined);
-      this.#noteBreak(node, attempt, fault, lease.digest);
+      this.#noteBreak(node, attempt, fault, ran);
     }
     const ended = body.return();
     // One that does not answer may not end either, and nobody should wait for that.
@@ -252,10 +259,10 @@ class Search {
   }
 
   /** The attempt came to nothing before there was output, so that another node may be asked. */
-  #noteBreak(node: Ranked, attempt: number, fault: Fault, digest?: Digest): void {
-    if (digest && fault.code === 'ENGINE_FAILED') {
-      if (mayBeOfTheRequest(fault)) this.#doubted.push([node.node, digest]);
-      else this.#deps.engineFailed(node.node, digest);
+  #noteBreak(node: Ranked, attempt: number, fault: Fault, ran?: Ran): void {
+    if (ran && fault.code === 'ENGINE_FAILED') {
+      if (mayBeOfTheRequest(fault)) this.#doubted.push([node.node, ran.digest, ran.beganMs]);
+      else this.#deps.engineFailed(node.node, ran.digest, ran.beganMs);
     }
     this.#deps.note({kind: 'broke', attempt, code: fault.code, message: reasonOf(fault)});
     this.#note(node, fault);
