@@ -177,6 +177,26 @@ test.serial('R1, C7: a client that leaves frees the slot on the other node', asy
   t.is(text, counted(3));
 });
 
+test.serial('R30: malformed requests of one client do not drive the others away from a good engine', async t => {
+  const [entry, first] = await startHolders(t, 2);
+  if (!entry || !first) return t.fail();
+  const {model} = endless;
+  t.is((await entry.cli('load', model, '--node', first.name)).code, 0);
+  await until('it is loaded', async () => (await engines(entry.url)).some(({state}) => state === 'ready'));
+  const malformed = {model, max_tokens: 1, tools: [{function: {name: 'look', parameters: {}}}]};
+  for (let times = 0; times < 8; times += 1) {
+    const response = await fetch(`${entry.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: {'content-type': 'application/json', 'x-hearsay-policy': `pin=${first.name}`},
+      body: JSON.stringify({messages: [{role: 'user', content: 'count'}], ...malformed}),
+    });
+    t.true(response.status >= 400, await response.text());
+  }
+  const {status: code, headers} = await chatText(entry.url, {model, max_tokens: 1});
+  t.is(code, 200);
+  t.is(headers.get('x-hearsay-node'), first.name);
+});
+
 test.serial('C25, S84: a model that nobody has is a quick 404 with close names', async t => {
   const daemon = await startDaemon(t, {models: [await modelFolder(t, 'tiny-count-F16.gguf')]});
   await until('the node has settled', async () => (await status(daemon.url)).uptimeSeconds > 3.5);
