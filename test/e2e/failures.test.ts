@@ -7,7 +7,7 @@ import {chat, chatText, collect, counted, deltaOf} from '../support/chat.ts';
 import {startDaemon} from '../support/daemon.ts';
 import type {Daemon} from '../support/daemon.ts';
 import {modelFolder, tinyModel} from '../support/models.ts';
-import {processesWith} from '../support/processes.ts';
+import {childrenWith, processesWith} from '../support/processes.ts';
 import {engines, models, nodes, status} from '../support/reports.ts';
 import {timed, until} from '../support/until.ts';
 
@@ -175,6 +175,49 @@ test.serial('R1, C7: a client that leaves frees the slot on the other node', asy
   t.is((await status(entry.url)).inFlight, 0);
   const {text} = await chatText(entry.url, {...endless, max_tokens: 3});
   t.is(text, counted(3));
+});
+
+test.serial('R30: malformed requests of one client do not drive the others away from a good engine', async t => {
+  const [entry, first] = await startHolders(t, 2);
+  if (!entry || !first) return t.fail();
+  const {model} = endless;
+  t.is((await entry.cli('load', model, '--node', first.name)).code, 0);
+  await until('it is loaded', async () => (await engines(entry.url)).some(({state}) => state === 'ready'));
+  const malformed = {model, max_tokens: 1, tools: [{function: {name: 'look', parameters: {}}}]};
+  for (let times = 0; times < 8; times += 1) {
+    const response = await fetch(`${entry.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: {'content-type': 'application/json', 'x-hearsay-policy': `pin=${first.name}`},
+      body: JSON.stringify({messages: [{role: 'user', content: 'count'}], ...malformed}),
+    });
+    t.true(response.status >= 400, await response.text());
+  }
+  const {status: code, headers} = await chatText(entry.url, {model, max_tokens: 1});
+  t.is(code, 200);
+  t.is(headers.get('x-hearsay-node'), first.name);
+});
+
+test.serial('one death of llama-server with many requests under way is one failure of its engine', async t => {
+  const [entry, first] = await startHolders(t, 2, {HEARSAY_SLOTS: '8'});
+  if (!entry || !first) return t.fail();
+  const {model} = endless;
+  t.is((await entry.cli('load', model, '--node', first.name)).code, 0);
+  const pinned = {'content-type': 'application/json', 'x-hearsay-policy': `pin=${first.name}`};
+  const messages = [{role: 'user', content: 'word '.repeat(500)}];
+  const answers = Array.from({length: 8}, async () =>
+    fetch(`${entry.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: pinned,
+      body: JSON.stringify({model, max_tokens: 1, messages}),
+    }),
+  );
+  await until('they are under way', async () => (await engines(entry.url))[0]?.busy === 8);
+  for (const pid of childrenWith('tiny-deep-F16', [first.pid])) process.kill(pid, 'SIGKILL');
+  for (const answer of answers) t.is((await answer).status, 502);
+  // Eight failures in a row would be half a minute; a broken connection may cost the node half a second.
+  const isAsked = async (): Promise<boolean> => !(await entry.cli('route', model)).stdout.includes('left alone');
+  await until('it is no longer left alone', isAsked, 2000);
+  t.pass();
 });
 
 test.serial('C25, S84: a model that nobody has is a quick 404 with close names', async t => {

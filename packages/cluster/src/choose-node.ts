@@ -89,7 +89,7 @@ export function chooseNode(
   return {
     rank(digests, answered, isNoted): Decision {
       const view = keeper.view();
-      const reach = failing.reach(keeper.reach(), mesh.self, digests);
+      const reach = failing.reach(keeper.reach(), digests);
       const self = announcer.self();
       const asking = question(digests, answered, self, view);
       const facts: DecisionFacts = {asked, question: asking, self, nodes: view.nodes, reach};
@@ -97,7 +97,7 @@ export function chooseNode(
       if (isNoted !== 'unnoted') note(decidedEvent(facts, decision));
       return decision;
     },
-    worker: node => (node === mesh.self ? local : counted(mesh.worker(node), keeper)),
+    worker: node => watched(node === mesh.self ? local : counted(mesh.worker(node), keeper), failing),
     prefix: chain?.ends,
     heard: keeper.heard,
     failed: keeper.failed,
@@ -138,6 +138,18 @@ function decidedEvent(facts: DecisionFacts, decision: Decision): RequestEvent {
 }
 
 const noHits: Hits = new Map();
+
+/** An engine that has failed lately is tried by one request at a time. */
+function watched(worker: Worker, failing: FailingEngines): Worker {
+  return {
+    node: worker.node,
+    async offer(request, signal) {
+      failing.offered(worker.node, request.digests);
+      return worker.offer(request, signal);
+    },
+  };
+}
+
 /** A peer whose unanswered offers count as its load: its records cannot know of them yet. */
 function counted(worker: Worker, keeper: ViewKeeper): Worker {
   return {

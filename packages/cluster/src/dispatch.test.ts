@@ -3,6 +3,7 @@ import type {RequestEvent} from '@hearsay/core';
 import test from 'ava';
 import {asked, candidate, digest, node} from '../../../test/support/builders.ts';
 import {depsFor, run, text} from '../../../test/support/dispatch-trial.ts';
+import {manualClock} from '../../../test/support/manual-clock.ts';
 import {busy, scriptedLease, scriptedWorker} from '../../../test/support/scripted-worker.ts';
 
 test('the best node runs it, and the lease ends with the answer', async t => {
@@ -124,7 +125,7 @@ test('R30: an engine that breaks or refuses before output is told of as that, an
     await text(
       await run({
         ...deps,
-        engineFailed: (...engine) => void told.push(engine),
+        engineFailed: (id, of) => void told.push([id, of]),
         succeeded: (...engine) => void told.push(engine),
       }),
     );
@@ -134,6 +135,39 @@ test('R30: an engine that breaks or refuses before output is told of as that, an
     ]);
     t.deepEqual(deps.failures, []);
   }
+});
+
+const said = '{"error":{"code":500,"message":"Missing tool type","type":"server_error"}}';
+
+test('R30: an error that the request may have caused says nothing of the engine while none has answered it', async t => {
+  for (const lease of [scriptedLease([said], {status: 500}), scriptedLease([`data: ${said}\n\n`])]) {
+    const told: unknown[] = [];
+    const engineFailed = (...engine: readonly unknown[]): void => void told.push(engine);
+    const alone = run({...depsFor(scriptedWorker(node('A'), lease)), engineFailed});
+    await t.throwsAsync(alone, {message: /Missing tool type/u});
+    const same = scriptedLease([said], {status: 400});
+    await run({...depsFor(scriptedWorker(node('A'), lease), scriptedWorker(node('B'), same)), engineFailed});
+    t.deepEqual(told, []);
+  }
+});
+
+test('R30: an error that the request may have caused counts once another engine has answered it', async t => {
+  const told: unknown[] = [];
+  const clock = manualClock();
+  await clock.advance(7);
+  const lease = scriptedLease([said], {status: 500});
+  const deps = depsFor(
+    scriptedWorker(node('A'), {
+      ...lease,
+      async run(...work) {
+        await clock.advance(100);
+        return lease.run(...work);
+      },
+    }),
+    scriptedWorker(node('B'), scriptedLease(['ok'])),
+  );
+  await text(await run({...deps, clock, engineFailed: (...engine) => void told.push(engine)}));
+  t.deepEqual(told, [[node('A'), digest('a'), 7]], 'with the moment at which it had begun');
 });
 
 test('R22: when all have failed the first cause is kept and the others are named', async t => {

@@ -1,16 +1,17 @@
 import {asFault, Fault, firstByteBudgetMs, reasonOf, untilAborted} from '@hearsay/core';
 import type {Busy, ClientRequest, Clock, Decision, Digest, Lease, NodeId, Ranked, Refusal, Worker} from '@hearsay/core';
-import type {PatienceLimits, RequestEvent, WorkRequest, WorkResponse} from '@hearsay/core';
+import type {PatienceLimits, RequestEvent, WorkResponse} from '@hearsay/core';
 import {watchFirstByte} from './first-byte-watch.ts';
-import {engineFailure, isTooLong} from './engine-failure.ts';
+import {engineFailure, isTooLong, mayBeOfTheRequest} from './engine-failure.ts';
 import type {Turn} from './fair-queue.ts';
 import {giveUp} from './give-up.ts';
 import type {Tried} from './give-up.ts';
 import {LeasedBody} from './leased-body.ts';
 import {limitWait} from './limit-wait.ts';
 import type {WaitLimits} from './limit-wait.ts';
-import {expectedWaitMs, expectsLine, slotsOf, standingAt} from './request-line.ts';
+import {expectsLine, slotsOf, standingAt} from './request-line.ts';
 import type {RequestLine} from './request-line.ts';
+import {workRequest} from './work-request.ts';
 
 /** Offers answered with `busy` before the shortest wait is taken as it is (design §4). */
 const busyOffersMax = 3;
@@ -40,7 +41,7 @@ export interface DispatchDeps extends WaitLimits {
   readonly heard: (record: Busy['record']) => void;
   /** Leave the node alone for a while, at least for so long; or only its engine for a model. */
   readonly failed: (node: NodeId, forMs?: number) => void;
-  readonly engineFailed: (node: NodeId, digest: Digest) => void;
+  readonly engineFailed: (node: NodeId, digest: Digest, beganMs: number) => void;
   readonly succeeded: (node: NodeId, digest: Digest) => void;
   /** What happens to the request, for the journal. */
   readonly note: (event: RequestEvent) => void;
@@ -89,6 +90,12 @@ interface Taken {
   readonly attempt: number;
 }
 
+/** An engine had begun with it. */
+interface Ran {
+  readonly digest: Digest;
+  readonly beganMs: number;
+}
+
 /** One request on its way through the candidates: what was tried, and what came of it. */
 class Search {
   readonly #request: ClientRequest;
@@ -104,6 +111,8 @@ class Search {
   /** The prompt was too long for this one, so only larger contexts are worth asking. */
   #tooShort: Ranked | undefined;
   #firstFault: Fault | undefined;
+  /** Engines that answered with an error which may be the fault of the request, until another has answered it. */
+  readonly #doubted: Parameters<DispatchDeps['engineFailed']>[] = [];
   #turn: Turn | undefined;
 
   constructor(request: ClientRequest, {digests, exact}: AcceptedModels, deps: DispatchDeps, signal: AbortSignal) {
@@ -138,6 +147,7 @@ class Search {
     const budgetMs = firstByteBudgetMs(node.cost, this.#deps.patience);
     const hasOther = (): boolean => this.#others(node).length > 0;
     const {clock} = this.#deps;
+    const ran: Ran = {digest: lease.digest, beganMs: clock.monotonicMs()};
     using watch = watchFirstByte({clock, budgetMs, nodeName: node.name, hasOther}, this.#signal);
     const {signal, hasStalled} = watch;
     try {
@@ -147,17 +157,18 @@ class Search {
       const failure = await this.#failureIn(response, body, node);
       if (failure?.code === 'BAD_REQUEST') this.#tooShort = node;
       if (failure === undefined) {
+        if (response.status === 200) for (const doubted of this.#doubted) this.#deps.engineFailed(...doubted);
         this.#deps.succeeded(node.node, lease.digest);
         this.#noteStart(node, lease.digest, attempt, response.status);
         body.onRecord = record => this.#deps.heard(record);
         return {node, digest: lease.digest, attempt, response, body};
       }
-      this.#noteBreak(node, attempt, failure, lease.digest);
+      this.#noteBreak(node, attempt, failure, ran);
     } catch (error) {
       this.#signal.throwIfAborted();
       const fault = asFault(hasStalled() ? signal.reason : error, 'PEER_FAILED');
       if (fault.code === 'PEER_FAILED') this.#deps.failed(node.node, hasStalled() ? budgetMs : undefined);
-      this.#noteBreak(node, attempt, fault, lease.digest);
+      this.#noteBreak(node, attempt, fault, ran);
     }
     const ended = body.return();
     // One that does not answer may not end either, and nobody should wait for that.
@@ -195,7 +206,8 @@ class Search {
     this.#deps.note({kind: 'offered', attempt, node: node.node, nodeName: node.name, force, estimateMs});
     let answer: Lease | Busy | Refusal;
     try {
-      answer = await this.#deps.worker(node.node).offer(this.#workRequest(node, force), this.#signal);
+      const offered = {node, attempt, digests: this.#digests, prefix: this.#deps.prefix, force};
+      answer = await this.#deps.worker(node.node).offer(workRequest(this.#request, offered), this.#signal);
     } catch (error) {
       this.#signal.throwIfAborted();
       this.#deps.failed(node.node);
@@ -223,30 +235,6 @@ class Search {
     }
   }
 
-  #workRequest(node: Ranked, force: boolean): WorkRequest {
-    const {id, endpoint, needs, policy, body, contentType, traceparent, caller} = this.#request;
-    return {
-      request: id,
-      attempt: this.#attempt,
-      hop: 0,
-      digests: this.#digests,
-      endpoint,
-      needs,
-      policy,
-      deadlineMs: undefined,
-      bodyBytes: body.length,
-      body,
-      contentType,
-      waitEstimateMs: expectedWaitMs(node),
-      force,
-      traceparent,
-      caller,
-      keepAliveMs: this.#request.keepAliveMs,
-      contextTokens: this.#request.contextTokens,
-      ...(this.#deps.prefix ? {prefix: this.#deps.prefix} : {}),
-    };
-  }
-
   /** Of the nodes that are busy but not given up. */
   #shortestWait(): Ranked | undefined {
     const waiting = [...this.#busy.values()].filter(({node}) => !this.#tried.has(node.node));
@@ -271,8 +259,11 @@ class Search {
   }
 
   /** The attempt came to nothing before there was output, so that another node may be asked. */
-  #noteBreak(node: Ranked, attempt: number, fault: Fault, digest?: Digest): void {
-    if (digest && fault.code === 'ENGINE_FAILED') this.#deps.engineFailed(node.node, digest);
+  #noteBreak(node: Ranked, attempt: number, fault: Fault, ran?: Ran): void {
+    if (ran && fault.code === 'ENGINE_FAILED') {
+      if (mayBeOfTheRequest(fault)) this.#doubted.push([node.node, ran.digest, ran.beganMs]);
+      else this.#deps.engineFailed(node.node, ran.digest, ran.beganMs);
+    }
     this.#deps.note({kind: 'broke', attempt, code: fault.code, message: reasonOf(fault)});
     this.#note(node, fault);
   }

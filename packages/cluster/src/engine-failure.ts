@@ -23,6 +23,14 @@ export async function engineFailure(status: number, body: LeasedBody): Promise<F
   });
 }
 
+/**
+ * Pure: llama-server answers some mistakes of clients with 500, such as a tool without a type, or with an error event.
+ * Only another engine that answers the same request shows that the mistake was not the client's.
+ */
+export function mayBeOfTheRequest({details}: Fault): boolean {
+  return details['status'] === 500 || details['status'] === 200;
+}
+
 /** In the body of a 400 with which llama-server refuses a prompt that is longer than a slot (R25). */
 const tooLongMark = '"exceed_context_size_error"';
 

@@ -108,6 +108,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     },
   );
 
+  const failing = failingEngines({clock, self: announcer.self, view: keeper.view});
   await announcer.fresh(); // a peer that connects at once must get a record of this node
   await mesh.serve({
     judge: keeper.judge,
@@ -117,11 +118,13 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
     offer: config.role === 'use' ? refuseAll : serving,
     nameOf: node => keeper.view().nodes.get(node)?.beat.name,
     moved: keeper.forget,
-    linkChanged: keeper.linkChanged, // the exchange has told the newcomer of this node already
+    linkChanged(node, link) {
+      if (!link) failing.forget(node);
+      keeper.linkChanged(node, link); // the exchange has told the newcomer of this node already
+    },
   });
 
   const reportDeps = {keeper, announcer, deps};
-  const failing = failingEngines(clock);
   const choosing = {mesh, clock, keeper, announcer, affinity, failing, local};
   const entry = makeEntry(config, {...reportDeps, operator, choosing, hosted: deps.hosted ?? []});
 

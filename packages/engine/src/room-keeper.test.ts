@@ -114,6 +114,16 @@ test('R99: nobody waits for the memory of a model that is kept, and who fits bes
   t.deepEqual(evicted, []);
 });
 
+test('R99: the memory of a kept model that is on its way out is waited for', async t => {
+  for (const state of ['draining', 'stopping'] as const) {
+    const {keeper, load, set} = await house({budgetBytes: 150, models: {a: {keep: true}}});
+    await load('a');
+    set('a', state);
+    t.like(keeper.ask(hundred('b'), false), {kind: 'busy', reason: 'memory'}, state);
+    t.like(keeper.ask(hundred('b'), true), {slots: 1}, state);
+  }
+});
+
 test('R84: memory that other programs take is not promised, and the refusal says so', async t => {
   const {keeper, now} = await house();
   now.free = 60;

@@ -261,7 +261,7 @@ export class RoomKeeper {
         key,
         needBytes: this.#claims.get(key)?.needBytes ?? 0,
         mayGo: state === 'ready' && !isUsed && !isKept,
-        isKept,
+        isKept: isKept && (state === 'starting' || state === 'ready'), // one that is told to go is not kept any more
         worth: worthOf(this.#usage.get(key), loadMs, nowMs),
       }));
   }
