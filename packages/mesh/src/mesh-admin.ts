@@ -8,6 +8,7 @@ import {memberReports} from './member-reports.ts';
 import type {MembersTalk} from './members-talk.ts';
 import type {Rejudgement} from './membership-keeper.ts';
 import type {MeshParts} from './mesh-parts.ts';
+import {mustBeSpared} from './must-be-spared.ts';
 
 /** A dial may meet a connection that is just being refused, so joining tries more than once. */
 const joinAttemptsMax = 5;
@@ -199,7 +200,11 @@ export function meshAdmin(deps: AdminDeps): MeshAdmin {
     },
     async leave({force} = {force: false}) {
       if (membership.mesh === undefined) throw new Fault('BAD_REQUEST', 'this node belongs to no closed mesh');
-      if (!force) membership.mustBeSpared();
+      const present = links.admitted();
+      const isConnected = (node: NodeId): boolean => present.includes(node);
+      const wallMs = environment.clock.wallMs();
+      if (!force) mustBeSpared(membership, {self: parts.self, isConnected, wallMs});
+      await talk.toEach(present, async () => ({kind: 'leave'}));
       await membership.leave();
       parts.dialling.release();
       for (const node of links.nodes()) for (const each of links.connections(node)) each.abort(new Error('left'));
