@@ -52,7 +52,9 @@ export function meshAdmin(deps: AdminDeps): MeshAdmin {
       const addresses = code.addresses.map(each => multiaddr(each));
       const question = {kind: 'join', secret: code.secret, name: deps.nodeName} as const;
       const {connection, answer} = await askInviter(code.inviter, addresses, question, signal);
-      await membership.enter(answer.mesh, answer.meshName, answer.chain, answer.meshSecret);
+      const entering = membership.enter(answer.mesh, answer.meshName, answer.chain, answer.meshSecret);
+      if (membership.mesh !== undefined) parts.handlers?.moved?.(); // before any member is told of what was heard here
+      await entering;
       await membership.revoke(answer.revocations);
       if (connection.direct) await keep(code.inviter, withoutNode(connection.remoteAddr));
       for (const address of addresses.filter(isRelayed)) {
@@ -63,7 +65,7 @@ export function meshAdmin(deps: AdminDeps): MeshAdmin {
       for (const node of involved) parts.joining.delete(node);
     }
     await rejudge('by invite');
-    parts.handlers?.moved?.();
+    parts.handlers?.moved?.(); // again, as an exchange may have been under way with one that is out now
     for (const node of involved) deps.greet(node);
     return report();
   }
@@ -205,11 +207,13 @@ export function meshAdmin(deps: AdminDeps): MeshAdmin {
       const wallMs = environment.clock.wallMs();
       if (!force) mustBeSpared(membership, {self: parts.self, isConnected, wallMs});
       await talk.toEach(present, async () => ({kind: 'leave'}));
-      await membership.leave();
+      const leaving = membership.leave();
+      parts.handlers?.moved?.(); // before anybody outside is told of what was heard here
+      await leaving;
       parts.dialling.release();
       for (const node of links.nodes()) for (const each of links.connections(node)) each.abort(new Error('left'));
-      parts.handlers?.moved?.();
       await rejudge('at once');
+      parts.handlers?.moved?.(); // again, as an exchange may have been under way
       return report();
     },
     async trust(which) {
