@@ -19,8 +19,8 @@ export interface Seen {
   readonly judged: AgedRecord[];
   readonly links: Map<NodeId, Link>;
   readonly offers: WorkRequest[];
-  /** How often it was told that it belongs elsewhere now. */
-  moves: number;
+  /** It was told that it belongs elsewhere now. */
+  moved: () => void;
   newest: readonly AgedRecord[];
   offer: MeshHandlers['offer'];
   control: (request: ControlRequest, from: NodeId) => Promise<ControlAnswer>;
@@ -75,7 +75,7 @@ export async function serve(mesh: Mesh): Promise<Seen> {
     judged: [],
     links: new Map(),
     offers: [],
-    moves: 0,
+    moved: () => undefined,
     newest: [],
     offer: async () => ({kind: 'refused', code: 'broken', message: 'no offer was expected'}),
     control: async () => ({kind: 'refused', message: 'no wish was expected'}),
@@ -92,9 +92,7 @@ export async function serve(mesh: Mesh): Promise<Seen> {
       return seen.offer(request, from, signal);
     },
     control: (request, from) => seen.control(request, from),
-    moved: () => {
-      seen.moves += 1;
-    },
+    moved: () => seen.moved(),
     linkChanged: (node, link) => {
       if (link === undefined) seen.links.delete(node);
       else seen.links.set(node, link);

@@ -91,3 +91,37 @@ test("R25, R24: a prompt too long for every context keeps the engine's own answe
   t.is(started.response.status, 400);
   t.is(await text(started), tooLong);
 });
+
+const tooLarge = JSON.stringify({
+  error: {
+    code: 500,
+    message: 'input (600 tokens) is too large to process. increase the physical batch size (current batch size: 512)',
+    type: 'server_error',
+  },
+});
+
+test('R25: a text too large for one batch goes to a node of the same context, and to none that cannot hold it', async t => {
+  const small = scriptedWorker(node('B'), scriptedLease(['wrong']));
+  const large = scriptedWorker(node('C'), scriptedLease(['ok']));
+  const deps = depsWithContexts(
+    [scriptedWorker(node('A'), scriptedLease([tooLarge], {status: 500})), 2048],
+    [small, 599],
+    [large, 2048],
+  );
+  t.is(await text(await run(deps)), 'ok');
+  t.is(small.offers.length, 0);
+});
+
+test("R25, R108: a text too large for every batch keeps the engine's own answer", async t => {
+  const second = scriptedWorker(node('B'), scriptedLease([tooLarge], {status: 500}));
+  const deps = depsWithContexts(
+    [scriptedWorker(node('A'), scriptedLease([tooLarge], {status: 500})), 2048],
+    [second, 2048],
+  );
+  const failed: unknown[] = [];
+  const started = await run({...deps, engineFailed: (...engine) => void failed.push(engine)});
+  t.is(second.offers.length, 1);
+  t.is(started.response.status, 500);
+  t.is(await text(started), tooLarge);
+  t.deepEqual(failed, []);
+});

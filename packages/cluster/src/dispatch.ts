@@ -2,7 +2,7 @@ import {asFault, Fault, firstByteBudgetMs, reasonOf, untilAborted} from '@hearsa
 import type {Busy, ClientRequest, Clock, Decision, Digest, Lease, NodeId, Ranked, Refusal, Worker} from '@hearsay/core';
 import type {PatienceLimits, RequestEvent, WorkResponse} from '@hearsay/core';
 import {watchFirstByte} from './first-byte-watch.ts';
-import {engineFailure, isTooLong, mayBeOfTheRequest} from './engine-failure.ts';
+import {engineFailure, mayBeOfTheRequest} from './engine-failure.ts';
 import type {Turn} from './fair-queue.ts';
 import {giveUp} from './give-up.ts';
 import type {Tried} from './give-up.ts';
@@ -11,6 +11,8 @@ import {limitWait} from './limit-wait.ts';
 import type {WaitLimits} from './limit-wait.ts';
 import {expectsLine, slotsOf, standingAt} from './request-line.ts';
 import type {RequestLine} from './request-line.ts';
+import {tooLong} from './too-long.ts';
+import type {TooLong} from './too-long.ts';
 import {workRequest} from './work-request.ts';
 
 /** Offers answered with `busy` before the shortest wait is taken as it is (design §4). */
@@ -108,8 +110,8 @@ class Search {
   /** Nodes that answered busy, with the wait they told. */
   readonly #busy = new Map<NodeId, {readonly node: Ranked; readonly retryAfterMs: number}>();
   #attempt = 0;
-  /** The prompt was too long for this one, so only larger contexts are worth asking. */
-  #tooShort: Ranked | undefined;
+  /** The prompt was too long for one, so only some are worth asking. */
+  #tooLong: TooLong | undefined;
   #firstFault: Fault | undefined;
   /** Engines that answered with an error which may be the fault of the request, until another has answered it. */
   readonly #doubted: Parameters<DispatchDeps['engineFailed']>[] = [];
@@ -130,7 +132,7 @@ class Search {
       this.#signal.throwIfAborted();
       const answered = {tried: new Set(this.#tried.keys()), busy: new Set(this.#busy.keys())};
       const decision = this.#deps.rank(this.#digests, answered);
-      const best = this.#tooShort ? decision.ranked.find(hasMoreContextThan(this.#tooShort)) : decision.best;
+      const best = this.#tooLong ? decision.ranked.find(this.#tooLong.mayFit) : decision.best;
       const free = best?.place === undefined || this.#busy.size >= busyOffersMax ? undefined : best;
       const node = free ?? this.#shortestWait();
       if (!node || this.#attempt >= attemptsMax) throw this.#giveUp(decision.ranked);
@@ -155,7 +157,6 @@ class Search {
       await untilAborted(body.begin(response), signal);
       watch[Symbol.dispose]();
       const failure = await this.#failureIn(response, body, node);
-      if (failure?.code === 'BAD_REQUEST') this.#tooShort = node;
       if (failure === undefined) {
         if (response.status === 200) for (const doubted of this.#doubted) this.#deps.engineFailed(...doubted);
         this.#deps.succeeded(node.node, lease.digest);
@@ -247,10 +248,11 @@ class Search {
    */
   async #failureIn(response: WorkResponse, body: LeasedBody, node: Ranked): Promise<Fault | undefined> {
     const {status} = response;
-    if (isTooLong(status, body) && this.#others(node).some(hasMoreContextThan(node))) {
-      return new Fault('BAD_REQUEST', `the prompt is longer than the context of ${node.contextTokens ?? 0} tokens`);
-    }
-    return engineFailure(status, body);
+    const found = tooLong(status, body, node);
+    if (found === undefined) return engineFailure(status, body);
+    if (!this.#others(node).some(found.mayFit)) return undefined; // for all that there are
+    this.#tooLong = found;
+    return found.fault;
   }
 
   #noteStart(node: Ranked, digest: Digest, attempt: number, status: number): void {
@@ -284,8 +286,4 @@ class Search {
     const busyMs = [...this.#busy.values()].map(({retryAfterMs}) => retryAfterMs);
     return giveUp(this.#request, {ranked, tried: this.#tried, busyMs, firstFault: this.#firstFault});
   }
-}
-
-function hasMoreContextThan(node: Ranked): (other: Ranked) => boolean {
-  return ({contextTokens = 0}) => contextTokens > (node.contextTokens ?? 0);
 }

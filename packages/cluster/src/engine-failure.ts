@@ -4,11 +4,6 @@ import type {LeasedBody} from './leased-body.ts';
 /** Error bodies are small; a longer one is cut. */
 const errorBodyBytesMax = 64 * 1024;
 
-/** The prompt is longer than a slot of that engine, or a text than it can embed at once (R25). */
-export function isTooLong(status: number, body: LeasedBody): boolean {
-  return (status === 400 && body.firstBytesHave(tooLongMark)) || (status === 500 && body.firstBytesHave(tooLargeMark));
-}
-
 /** What another engine may do better: overloaded or broken, or a 200 whose first event is an error (R21). */
 export async function engineFailure(status: number, body: LeasedBody): Promise<Fault | undefined> {
   if (status === 200) {
@@ -16,7 +11,6 @@ export async function engineFailure(status: number, body: LeasedBody): Promise<F
     return event === undefined ? undefined : new Fault('ENGINE_FAILED', event, {details: {status}});
   }
   if (status !== 429 && (status < 500 || status === 501)) return undefined;
-  if (isTooLong(status, body)) return undefined; // it is too long wherever it is sent (R108)
   const text = await body.readText(errorBodyBytesMax);
   return new Fault('ENGINE_FAILED', messageIn(text) ?? `llama-server answered ${status}`, {
     details: {status, body: text},
@@ -30,12 +24,6 @@ export async function engineFailure(status: number, body: LeasedBody): Promise<F
 export function mayBeOfTheRequest({details}: Fault): boolean {
   return details['status'] === 500 || details['status'] === 200;
 }
-
-/** In the body of a 400 with which llama-server refuses a prompt that is longer than a slot (R25). */
-const tooLongMark = '"exceed_context_size_error"';
-
-/** And in its 500 for what is to be embedded or ranked. */
-const tooLargeMark = ' tokens) is too large to process';
 
 /** The message of an OpenAI-style error body. */
 function messageIn(text: string): string | undefined {

@@ -1,7 +1,7 @@
 import {ByteTail, describeError, Fault} from '@hearsay/core';
 import type {Lease, SignedRecord, WorkResponse} from '@hearsay/core';
 
-/** Looked at for an error in the first event; longer is no error. */
+/** Looked at for an error at the beginning; a first event that is longer is none. */
 const peekBytesMax = 4096;
 
 /**
@@ -59,9 +59,9 @@ export class LeasedBody implements AsyncIterableIterator<Uint8Array> {
     return event === undefined ? undefined : (/"message"\s*:\s*"([^"]*)"/u.exec(event)?.[1] ?? 'the engine failed');
   }
 
-  /** Whether the first bytes contain this text. */
-  firstBytesHave(text: string): boolean {
-    return this.#first !== undefined && Buffer.from(this.#first).includes(text);
+  /** How the answer begins. */
+  firstText(): string {
+    return new TextDecoder().decode(this.#first?.subarray(0, peekBytesMax));
   }
 
   /** Reads what is left as text, up to a limit, and ends the run. */

@@ -42,6 +42,8 @@ export type MembersQuestion =
   /** From a stranger: the secret of an invite is all that it has. */
   | {readonly kind: 'join'; readonly secret: Uint8Array; readonly name: string}
   | {readonly kind: 'renew'}
+  /** "I belong to this mesh no longer": nobody needs to stay for this node. */
+  | {readonly kind: 'leave'}
   /** "This mesh is closed from now on, and you belong to it": only to nodes that are admitted in an open one. */
   | {
       readonly kind: 'adopt';
@@ -89,13 +91,15 @@ const question = z
     z.object({v, k: z.literal('renew')}),
     z.object({v, k: z.literal('adopt'), i: mesh, p: statementChain, q: meshSecret}),
     z.object({v, k: z.literal('revoke'), y: revocations}),
+    z.object({v, k: z.literal('leave')}),
   ])
   .transform((q): MembersQuestion => {
     switch (q.k) {
       case 'join':
         return {kind: 'join', secret: q.s, name: q.n};
       case 'renew':
-        return {kind: 'renew'};
+      case 'leave':
+        return {kind: q.k};
       case 'adopt':
         return {kind: 'adopt', mesh: q.i, chain: q.p, ...secretOf(q)};
       case 'revoke':
@@ -108,7 +112,8 @@ export function encodeMembersQuestion(asked: MembersQuestion): Uint8Array {
     case 'join':
       return encode({v: wireVersion, k: 'join', s: asked.secret, n: asked.name});
     case 'renew':
-      return encode({v: wireVersion, k: 'renew'});
+    case 'leave':
+      return encode({v: wireVersion, k: asked.kind});
     case 'adopt':
       return encode({v: wireVersion, k: 'adopt', i: asked.mesh, p: writeChain(asked.chain), ...secretPart(asked)});
     case 'revoke':

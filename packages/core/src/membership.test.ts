@@ -91,6 +91,7 @@ test('statements, questions and answers come back as they were', t => {
   for (const question of [
     {kind: 'join', secret: Uint8Array.from([7]), name: 'spark'} as const,
     {kind: 'renew'} as const,
+    {kind: 'leave'} as const,
     {kind: 'adopt', mesh: founder, chain: [signed]} as const,
     {kind: 'revoke', revocations: [{statement: signed, chain: [signed]}]} as const,
   ]) {

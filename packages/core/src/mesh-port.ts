@@ -41,7 +41,10 @@ export interface MeshHandlers {
   linkChanged(node: NodeId, link: Link | undefined): void;
   /** What people call a node, as far as known. */
   nameOf?(node: NodeId): string | undefined;
-  /** This node has joined or left a closed mesh: what it heard before is not for those whom it meets now (law 8). */
+  /**
+   * This node has joined or left a closed mesh: what it heard before is not for those whom it meets now (law 8). Called
+   * at that moment, and again when those are let go who may have been telling something.
+   */
   moved?(): void;
 }
 

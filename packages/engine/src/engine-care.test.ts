@@ -31,6 +31,25 @@ test('S102: an engine that hangs in mid-stream is killed and named, and the next
   t.is(await countToThree(host, model), ' 1 2 3');
 });
 
+test('an engine that somebody tells to end while it answers is no riddle for long: it has died, and its answers end', async t => {
+  const host = await trialHost(t, {hung: {...impatient, failuresMax: 1000}});
+  const model = await tinyModel('tiny-deep-F16');
+  const reservation = take(host, model);
+  const response = await chat(reservation, {endless: true});
+  const pid = snapshotOf(host, model)?.processId ?? 0;
+  let isTold = false;
+  const reading = (async () => {
+    for await (const chunk of response.body) {
+      if (chunk.length > 0 && !isTold) process.kill(pid, 'SIGTERM');
+      isTold = true;
+    }
+  })();
+  const fault = await t.throwsAsync<Fault>(reading, {name: 'Fault', message: /was told to end from outside/u});
+  t.is(fault?.code, 'ENGINE_FAILED');
+  await reservation[Symbol.asyncDispose]();
+  t.is(await countToThree(host, model), ' 1 2 3');
+});
+
 test('S102: a request that waits for its first token on a hung engine fails too, so that another node may take it', async t => {
   const host = await trialHost(t, {hung: impatient, slots: 1});
   const model = await tinyModel('tiny-count-F16');

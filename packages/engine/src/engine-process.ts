@@ -70,6 +70,10 @@ export class EngineProcess {
     return this.#child.pid;
   }
 
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
   /** Writes down the command line, again when a wrapper script may have become llama-server. */
   note(): void {
     const {pid} = this;

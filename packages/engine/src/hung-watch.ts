@@ -19,36 +19,56 @@ export interface Watched {
   readonly received: number;
   /** Whether `/health` answers in time. */
   answers(msMax: number): Promise<boolean>;
+  /** Whether it will never answer again, although its process is there. */
+  isEnding(msMax: number): Promise<boolean>;
 }
 
-/** Pause after a failed look. */
+/** What is wrong. */
+export type Found = {readonly kind: 'hung'; readonly silentMs: number} | {readonly kind: 'ending'};
+
+/** Pause after a failed look, and at most while somebody waits for an answer. */
 const againMs = 1_000;
 
-/** Watches a ready engine: one that gives no token and no answer to `/health` hangs, and is reported once. */
+/**
+ * Watches a ready engine. One that gives no token and no answer to `/health` hangs; one that was told to end from
+ * outside (systemd signals all processes of a unit) leaves its clients without a word. Either is reported once.
+ */
 export class HungWatch implements Disposable {
   readonly #server: Watched;
   readonly #clock: Clock;
   readonly #policy: HungPolicy;
-  readonly #hung: (silentMs: number) => void;
+  readonly #isBusy: () => boolean;
+  readonly #found: (what: Found) => void;
   #timer: Disposable | undefined;
   #isEnded = false;
   #received: number;
   #failures = 0;
   #heardMs: number;
 
-  constructor(server: Watched, clock: Clock, policy: HungPolicy, hung: (silentMs: number) => void) {
+  constructor(
+    {server, isBusy}: {readonly server: Watched; readonly isBusy: () => boolean},
+    clock: Clock,
+    policy: HungPolicy,
+    found: (what: Found) => void,
+  ) {
     this.#server = server;
     this.#clock = clock;
     this.#policy = policy;
-    this.#hung = hung;
+    this.#isBusy = isBusy;
+    this.#found = found;
     this.#received = server.received;
     this.#heardMs = clock.monotonicMs();
-    this.#lookAfter(policy.lookEveryMs);
+    this.#lookAfter(this.#pauseMs());
   }
 
   [Symbol.dispose](): void {
     this.#isEnded = true;
     this.#timer?.[Symbol.dispose]();
+  }
+
+  #pauseMs(): number {
+    const {lookEveryMs} = this.#policy;
+    return this.#isBusy() ? Math.min(againMs, lookEveryMs) : lookEveryMs;
   }
 
   #lookAfter(ms: number): void {
@@ -57,14 +77,19 @@ export class HungWatch implements Disposable {
 
   async #look(): Promise<void> {
     const works = this.#hasReceived() || (await this.#server.answers(this.#policy.lookMsMax)) || this.#hasReceived();
+    const isEnding = !works && (await this.#server.isEnding(this.#policy.lookMsMax));
     if (this.#isEnded) return;
+    if (isEnding) {
+      this.#isEnded = true;
+      return this.#found({kind: 'ending'});
+    }
     this.#failures = works ? 0 : this.#failures + 1;
     if (works) this.#heardMs = this.#clock.monotonicMs();
     if (this.#failures < this.#policy.failuresMax) {
-      return this.#lookAfter(works ? this.#policy.lookEveryMs : againMs);
+      return this.#lookAfter(works ? this.#pauseMs() : againMs);
     }
     this.#isEnded = true;
-    this.#hung(this.#clock.monotonicMs() - this.#heardMs);
+    this.#found({kind: 'hung', silentMs: this.#clock.monotonicMs() - this.#heardMs});
   }
 
   #hasReceived(): boolean {

@@ -115,6 +115,17 @@ export class LlamaClient {
     }
   }
 
+  /** Whether nobody listens at its port. */
+  async isRefused(signal: AbortSignal): Promise<boolean> {
+    try {
+      const response = await this.#send({path: '/health', fresh: true}, signal).head;
+      response.resume();
+      return false;
+    } catch (error) {
+      return error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
+    }
+  }
+
   /** Cuts every call: llama-server does not end while one is open. */
   destroy(): void {
     this.#stopped.abort();

@@ -44,6 +44,9 @@ const probeTimeoutMs = 2_000;
  */
 const deathNewsWithinMs = 2_000;
 
+/** The sockets of a process that dies are closed a moment before this process hears of its end. */
+const exitNewsMs = 250;
+
 /** One llama-server with its HTTP door, from the choice of its port until it is gone. */
 export class LlamaServer {
   /** Resolves once, when no process of it is left. Never rejects. */
@@ -83,6 +86,14 @@ export class LlamaServer {
   async answers(msMax: number): Promise<boolean> {
     using limit = timeLimit(this.#environment.clock, msMax, 'a look at an engine');
     return (await this.#client?.look('/health', limit.signal))?.status === 200;
+  }
+
+  /** It does not listen any more, and lives on: so it is after a SIGTERM until its last client has gone. */
+  async isEnding(msMax: number): Promise<boolean> {
+    using limit = timeLimit(this.#environment.clock, msMax, 'a look at an engine');
+    if ((await this.#client?.isRefused(limit.signal)) !== true) return false;
+    await this.#environment.clock.sleep(exitNewsMs);
+    return this.#process?.isOver === false;
   }
 
   /** Slots that it works on now; undefined when it does not tell in time. */

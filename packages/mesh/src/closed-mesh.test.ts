@@ -4,7 +4,7 @@ import {join} from 'node:path';
 import test from 'ava';
 import type {ExecutionContext} from 'ava';
 import {Fault} from '@hearsay/core';
-import type {Environment} from '@hearsay/core';
+import type {Environment, Link} from '@hearsay/core';
 import {realEnvironment} from '../../../test/support/environment.ts';
 import {never, serve} from '../../../test/support/mesh-trial.ts';
 import type {Seen} from '../../../test/support/mesh-trial.ts';
@@ -122,20 +122,28 @@ test('a node that left is open again, and those of the closed mesh let it go', a
   await until('it is out', () => !isWith(a, b) && !isWith(b, a));
 });
 
-test('who joins or leaves a closed mesh lets go of everybody before, and is told to forget what they said', async t => {
+test('who joins or leaves a closed mesh lets go of everybody before, and forgets at once and afterwards what they said', async t => {
   const {start, seen} = await place(t);
   const [a, open] = [await start('a'), await start('open')];
   const b = await start('b', {peers: open.addresses()});
   await until('two meet in the open', () => isWith(b, open) && isWith(open, b));
+  const forgotten: string[] = [];
+  const modeOf = (mesh: AdministeredMesh): string => (mesh.secret() === undefined ? 'open' : 'closed');
+  const who = (): string =>
+    [a, open]
+      .filter(other => isWith(b, other))
+      .map(other => (other === a ? 'a' : 'open'))
+      .join();
+  seen(b).moved = () => void forgotten.push(`${modeOf(b)}, with ${who() || 'nobody'}`);
+  seen(a).moved = () => t.fail('its mesh is the same as before');
   await a.admin.lock(never);
   await b.admin.join(await codeOf(a), never);
   t.false(isWith(b, open), 'it tells an open node nothing of the closed mesh, not for a moment');
-  t.is(seen(b).moves, 1);
-  await until('it is with the members', () => isWith(a, b));
+  t.regex(forgotten.splice(0).join('; '), /^closed, with open; closed, with (nobody|a)$/u);
+  await until('it is with the members', () => isWith(a, b) && isWith(b, a));
   await b.admin.leave();
   t.false(isWith(b, a));
-  t.is(seen(b).moves, 2);
-  t.is(seen(a).moves, 0);
+  t.regex(forgotten.join('; '), /^open, with a; open, with (nobody|open)$/u);
 });
 
 test('all know the founder by its name, and are told that it cannot be revoked', async t => {
@@ -161,6 +169,71 @@ test('the only keeper does not leave others behind by mistake', async t => {
   t.regex(await refusal(t, a.admin.leave()), /the only keeper: without it b .*--keeper.*--force/u);
   t.is((await a.admin.leave({force: true})).mode, 'lan');
   t.is((await b.admin.leave()).mode, 'lan');
+});
+
+test('members that have left hold no keeper back, and those that are only away do', async t => {
+  const {start} = await place(t);
+  const [a, b, c] = [await start('a'), await start('b'), await start('c')];
+  await a.admin.lock(never);
+  for (const each of [b, c]) {
+    await each.admin.join(await codeOf(a), never);
+    await until('they meet', () => isWith(a, each) && isWith(each, a));
+  }
+  await b[Symbol.asyncDispose]();
+  await until('one is away', () => !isWith(a, b));
+  await c.admin.leave();
+  t.regex(await refusal(t, a.admin.leave()), /without it b can let nobody in/u);
+  const again = await start('b');
+  await until('it is back', () => isWith(a, again) && isWith(again, a));
+  await again.admin.leave();
+  t.is((await a.admin.leave()).mode, 'lan');
+});
+
+test('a member that left while a keeper was away is known to have left once the two meet', async t => {
+  const {start} = await place(t);
+  const [a, b] = [await start('a'), await start('b')];
+  await a.admin.lock(never);
+  await b.admin.join(await codeOf(a), never);
+  await until('they meet', () => isWith(a, b) && isWith(b, a));
+  await a[Symbol.asyncDispose]();
+  await b.admin.leave();
+  const again = await start('a', {peers: b.addresses()});
+  const isRefused = (link: Link): boolean => link.node === b.self && link.refusal !== undefined;
+  await until('it is not let in', () => again.links().some(isRefused));
+  t.is((await again.admin.leave()).mode, 'lan');
+});
+
+test('members whose passes have ended hold no keeper back', async t => {
+  const {start} = await place(t);
+  const [a, b] = [await start('a', {passLifeMs: 10_000}), await start('b')];
+  await a.admin.lock(never);
+  await b.admin.join(await codeOf(a), never);
+  await until('they meet', () => isWith(a, b));
+  await b[Symbol.asyncDispose]();
+  await until('the pass has ended', () => a.admin.report().members.some(({state}) => state === 'expired'));
+  t.is((await a.admin.leave()).mode, 'lan');
+});
+
+test('a keeper that has left, or is away, is none that others still have', async t => {
+  const {start} = await place(t);
+  const [a, b, c] = [await start('a'), await start('b'), await start('c')];
+  const keeperCode = async (): Promise<string> => (await a.admin.invite({role: 'keeper', lifeMs: dayMs})).code ?? '';
+  await a.admin.lock(never);
+  await b.admin.join(await keeperCode(), never);
+  await c.admin.join(await codeOf(a), never);
+  const known = (mesh: AdministeredMesh): number => mesh.admin.report().members.length;
+  await until('all know each other', () => [a, b, c].every(mesh => known(mesh) === 3) && isWith(b, c));
+  await a[Symbol.asyncDispose]();
+  await until('the founder is away', () => !isWith(b, a));
+  t.regex(
+    await refusal(t, b.admin.leave()),
+    /no other keeper is connected \(a may be gone\): without this node c .*--force/u,
+  );
+  const again = await start('a', {peers: b.addresses()});
+  await until('it is back', () => isWith(b, again) && isWith(again, b));
+  await again.admin.leave({force: true});
+  await until('the founder has left', () => !isWith(b, again));
+  t.regex(await refusal(t, b.admin.leave()), /the only keeper: without it c /u);
 });
 
 test('members share a secret that was never told to anybody else, and a new mesh has another one', async t => {

@@ -28,6 +28,9 @@ export class Doorkeeper {
   async judge(node: NodeId, greeting: ExchangeMessage, arrival: Arrival): Promise<Judgement> {
     const {mesh, name, member, refusal} = greeting;
     const known = JSON.stringify(name);
+    // It has left while nobody could be told. Its passes are judged anew when it shows them again.
+    const belongs = refusal === undefined ? member?.mesh === this.#membership.mesh : refusal !== 'open';
+    if (!belongs) await this.#membership.left(node);
     if (refusal !== undefined && refusal !== 'mesh') return refuse(refusal, refusedThere[refusal]);
     if (this.#membership.mesh !== undefined) {
       if (member?.mesh !== this.#membership.mesh) return refuse('closed', notHere);

@@ -16,7 +16,7 @@ export interface TalkFacts {
   readonly changed: (why: 'entered' | 'revoked') => Promise<void>;
 }
 
-/** Questions about membership, one a stream: joining, renewing, locking, revoking. */
+/** Questions about membership, one a stream: joining, renewing, locking, revoking, leaving. */
 export class MembersTalk {
   readonly #parts: MeshParts;
   readonly #facts: TalkFacts;
@@ -94,6 +94,9 @@ export class MembersTalk {
         return this.#adopt(question, from);
       case 'revoke':
         return this.#revoke(question.revocations, from);
+      case 'leave':
+        await this.#parts.membership.left(from);
+        return {kind: 'done'};
     }
   }
 

@@ -107,11 +107,19 @@ export class Membership {
     const {role} = standing;
     const expiresAtMs = standing.expiresAtMs === Infinity ? 0 : standing.expiresAtMs;
     const known = this.#state.members.find(member => member.node === node);
-    if (known?.expiresAtMs === expiresAtMs && known.role === role) return;
+    if (known?.expiresAtMs === expiresAtMs && known.role === role && known.hasLeft !== true) return;
     const member = {node, name: name || (known?.name ?? ''), role, expiresAtMs};
     await this.update(({members}) => ({
       members: [member, ...members.filter(other => other.node !== node)].slice(0, membersMax),
     }));
+  }
+
+  /** Nothing is taken from a member that says so: its pass stays good, and it can still be revoked. */
+  async left(node: NodeId): Promise<void> {
+    const known = this.#state.members.find(member => member.node === node);
+    if (known === undefined || known.hasLeft === true) return;
+    const gone = {...known, hasLeft: true};
+    await this.update(({members}) => ({members: members.map(each => (each.node === node ? gone : each))}));
   }
 
   /** The others have their names in their passes, and the founder needs none. */
@@ -207,18 +215,6 @@ export class Membership {
       .map(({name, node}) => name || shortNode(node));
     const where = keepers.length === 0 ? 'a keeper' : keepers.join(' or ');
     throw new Fault('BAD_REQUEST', `this node may not ${to}; do it on ${where}`);
-  }
-
-  /** Throws BAD_REQUEST when this node is the only keeper that others have. */
-  mustBeSpared(): void {
-    const standing = this.ownStanding();
-    if (standing.kind !== 'member' || standing.role !== 'keeper') return;
-    const others = this.#state.members.filter(({node}) => node !== this.#config.self && !this.#revoked.has(node));
-    if (others.length === 0 || others.some(({role}) => role === 'keeper')) return;
-    const names = others.map(({node, name}) => name || shortNode(node)).join(', ');
-    const what = `this node is the only keeper: without it ${names} can let nobody in, and their passes end`;
-    const todo = 'Make another keeper first (hearsay invite --keeper), or leave all the same: hearsay leave --force';
-    throw new Fault('BAD_REQUEST', `${what}. ${todo}`);
   }
 
   /** A new pass for a node, with everything that shows that this node may give it. */

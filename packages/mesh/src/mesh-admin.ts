@@ -8,6 +8,7 @@ import {memberReports} from './member-reports.ts';
 import type {MembersTalk} from './members-talk.ts';
 import type {Rejudgement} from './membership-keeper.ts';
 import type {MeshParts} from './mesh-parts.ts';
+import {mustBeSpared} from './must-be-spared.ts';
 
 /** A dial may meet a connection that is just being refused, so joining tries more than once. */
 const joinAttemptsMax = 5;
@@ -51,7 +52,9 @@ export function meshAdmin(deps: AdminDeps): MeshAdmin {
       const addresses = code.addresses.map(each => multiaddr(each));
       const question = {kind: 'join', secret: code.secret, name: deps.nodeName} as const;
       const {connection, answer} = await askInviter(code.inviter, addresses, question, signal);
-      await membership.enter(answer.mesh, answer.meshName, answer.chain, answer.meshSecret);
+      const entering = membership.enter(answer.mesh, answer.meshName, answer.chain, answer.meshSecret);
+      if (membership.mesh !== undefined) parts.handlers?.moved?.(); // before any member is told of what was heard here
+      await entering;
       await membership.revoke(answer.revocations);
       if (connection.direct) await keep(code.inviter, withoutNode(connection.remoteAddr));
       for (const address of addresses.filter(isRelayed)) {
@@ -62,7 +65,7 @@ export function meshAdmin(deps: AdminDeps): MeshAdmin {
       for (const node of involved) parts.joining.delete(node);
     }
     await rejudge('by invite');
-    parts.handlers?.moved?.();
+    parts.handlers?.moved?.(); // again, as an exchange may have been under way with one that is out now
     for (const node of involved) deps.greet(node);
     return report();
   }
@@ -199,12 +202,18 @@ export function meshAdmin(deps: AdminDeps): MeshAdmin {
     },
     async leave({force} = {force: false}) {
       if (membership.mesh === undefined) throw new Fault('BAD_REQUEST', 'this node belongs to no closed mesh');
-      if (!force) membership.mustBeSpared();
-      await membership.leave();
+      const present = links.admitted();
+      const isConnected = (node: NodeId): boolean => present.includes(node);
+      const wallMs = environment.clock.wallMs();
+      if (!force) mustBeSpared(membership, {self: parts.self, isConnected, wallMs});
+      await talk.toEach(present, async () => ({kind: 'leave'}));
+      const leaving = membership.leave();
+      parts.handlers?.moved?.(); // before anybody outside is told of what was heard here
+      await leaving;
       parts.dialling.release();
       for (const node of links.nodes()) for (const each of links.connections(node)) each.abort(new Error('left'));
-      parts.handlers?.moved?.();
       await rejudge('at once');
+      parts.handlers?.moved?.(); // again, as an exchange may have been under way
       return report();
     },
     async trust(which) {

@@ -21,6 +21,8 @@ interface KnownMember {
   readonly role: Role;
   /** 0 for the founder, whose membership has no end. */
   readonly expiresAtMs: number;
+  /** It has said so; with its passes it may come back. */
+  readonly hasLeft?: boolean | undefined;
 }
 
 /** What a node must still know after a restart: whom it trusts and what it belongs to. */
@@ -92,7 +94,9 @@ const schema = z.object({
   invites: z
     .array(z.object({id: z.string(), secretHash: z.string(), role, expiresAtMs: z.number(), usedBy: nodeId.optional()}))
     .max(invitesMax),
-  members: z.array(z.object({node: nodeId, name: z.string(), role, expiresAtMs: z.number()})).max(membersMax),
+  members: z
+    .array(z.object({node: nodeId, name: z.string(), role, expiresAtMs: z.number(), hasLeft: z.boolean().optional()}))
+    .max(membersMax),
   contacts: z.array(z.object({node: nodeId, addresses: z.array(z.string())})).max(contactsMax),
 });
 
