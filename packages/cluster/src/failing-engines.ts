@@ -1,6 +1,6 @@
 import {isProven} from '@hearsay/core';
 import type {Clock, Digest, NodeId, Reach, SelfFacts, View} from '@hearsay/core';
-import {unharmed} from './reach.ts';
+import {here} from './reach.ts';
 
 /** After the second failure in a row; doubles with each further one, as for nodes that do not answer. */
 const aloneFirstMs = 500;
@@ -118,8 +118,6 @@ export function failingEngines({clock, self, view}: FailingEnginesDeps): Failing
     },
   };
 }
-
-const here: Reach = {...unharmed, roundTripMs: 0, relayed: false};
 
 interface Standing {
   readonly failures: Failures;

@@ -10,11 +10,14 @@ export function waysOf(links: ReadonlyMap<NodeId, Link>): ReadonlyMap<NodeId, Re
 }
 
 /** Nothing has come of any offer yet. */
-export const unharmed: Pick<Reach, 'quarantinedUntilMs' | 'failures' | 'ownOffers'> = {
+const unharmed: Pick<Reach, 'quarantinedUntilMs' | 'failures' | 'ownOffers'> = {
   quarantinedUntilMs: -Infinity,
   failures: 0,
   ownOffers: 0,
 };
+
+/** This node itself, which has no way to go. */
+export const here: Reach = {...unharmed, roundTripMs: 0, relayed: false};
 
 interface OwnExperience {
   readonly failures: ReadonlyMap<NodeId, {count: number; untilMs: number}>;
@@ -29,7 +32,7 @@ export function withExperience(
 ): ReadonlyMap<NodeId, Reach> {
   const reach = new Map(ways);
   for (const [node, {count, untilMs}] of failures) {
-    const way = node === self ? {...unharmed, roundTripMs: 0, relayed: false} : reach.get(node);
+    const way = node === self ? here : reach.get(node);
     if (way) reach.set(node, {...way, quarantinedUntilMs: untilMs, failures: count});
   }
   for (const [node, own] of offers) {

@@ -1,5 +1,5 @@
 import {decodeOffer, decodeOfferAnswer, decodeSignedRecord, encodeOffer, encodeOfferAnswer} from '@hearsay/core';
-import {asFault, encodeSignedRecord, Fault, shortNode} from '@hearsay/core';
+import {asFault, encodeSignedRecord, Fault, shortNode, untilAborted} from '@hearsay/core';
 import type {
   Busy,
   Digest,
@@ -35,7 +35,7 @@ export function memoryWorker(node: NodeId, findPath: () => MemoryPath): Worker {
       try {
         await path.travel(stop);
         const asked = path.offer(crossed, AbortSignal.any([signal, path.cut, ended.signal]));
-        const given = await untilCut(asked.catch(broken), stop, late => void giveBack(late));
+        const given = await untilAborted(asked.catch(broken), stop, late => void giveBack(late));
         const answer = decodeOfferAnswer(encodeOfferAnswer(given));
         if (answer.kind !== 'accepted' || given.kind !== 'accepted') return answer.kind === 'accepted' ? given : answer;
         await path.travel(stop).catch(async (error: unknown) => {
@@ -79,7 +79,7 @@ class MemoryLease implements Lease {
     const stop = AbortSignal.any([signal, path.cut, ended.signal]);
     try {
       await path.travel(stop);
-      const answer = await untilCut(this.#given.run(Uint8Array.from(body), stop).catch(carry), stop, () => undefined);
+      const answer = await untilAborted(this.#given.run(Uint8Array.from(body), stop).catch(carry), stop);
       await path.travel(stop);
       let record: SignedRecord | undefined;
       const end = (): void => {
@@ -110,7 +110,7 @@ class MemoryLease implements Lease {
     const chunks = body[Symbol.asyncIterator]();
     try {
       for (;;) {
-        const {done, value} = await untilCut(chunks.next(), stop, () => undefined);
+        const {done, value} = await untilAborted(chunks.next(), stop);
         await path.travel(stop);
         if (done === true) return end();
         yield Uint8Array.from(value);
@@ -146,20 +146,6 @@ function carry(error: unknown): never {
 
 function broken(error: unknown): Refusal {
   return {kind: 'refused', code: 'broken', message: asFault(error, 'INTERNAL').message};
-}
-
-/** Waits for the other node, but not longer than the path lives; what comes too late is handed to `late`. */
-async function untilCut<T>(work: Promise<T>, stop: AbortSignal, late: (result: T) => void): Promise<T> {
-  const {promise, resolve, reject} = Promise.withResolvers<T>();
-  const abort = (): void => reject(asFault(stop.reason, 'PEER_FAILED'));
-  stop.addEventListener('abort', abort, {once: true});
-  if (stop.aborted) abort();
-  work.then(result => (stop.aborted ? late(result) : resolve(result)), reject);
-  try {
-    return await promise;
-  } finally {
-    stop.removeEventListener('abort', abort);
-  }
 }
 
 async function giveBack(given: Lease | Busy | Refusal): Promise<void> {
