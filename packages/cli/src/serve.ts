@@ -178,7 +178,7 @@ export async function serve(options: ServeOptions, deps: ServeDeps, ends: Ends):
   const requireKey = config.gateway.requireKey || config.gateway.keys.length > 0;
   const known = {models: cluster.models(), nodes: cluster.nodes()};
   terminal.out(banner({status: status(), ...known, hasEngine, requireKey, openness}));
-  await untilAborted(stop);
+  await aborted(stop);
   gateway.retire();
   await cluster.retire(ends.now);
   ends.begun();
@@ -240,7 +240,7 @@ function reportStatus({
   };
 }
 
-function untilAborted(signal: AbortSignal): Promise<void> {
+function aborted(signal: AbortSignal): Promise<void> {
   return new Promise(resolve => {
     if (signal.aborted) resolve();
     else signal.addEventListener('abort', () => resolve(), {once: true});

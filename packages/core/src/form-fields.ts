@@ -16,6 +16,11 @@ interface Part {
   readonly to: number;
 }
 
+/** Pure: whether a body of this type is a multipart form, which also says its boundary. */
+export function isForm(contentType: string): boolean {
+  return /^multipart\/form-data\s*;/iu.test(contentType);
+}
+
 /**
  * Pure: the texts of these fields of a multipart form, each as it stands there first. A field that is not there or is
  * too long has none. The files in it are skipped without a copy.

@@ -19,7 +19,7 @@ export type {CacheLayers, CacheType, EngineSize, Fit, FitConditions, ModelShape,
 export type {Clock, Environment, Log, LogLevel, Random, TextStore} from './environment.ts';
 export {asFault, describeError, Fault} from './fault.ts';
 export type {FaultCode, FaultOptions} from './fault.ts';
-export {formFields, withFormFields} from './form-fields.ts';
+export {formFields, isForm, withFormFields} from './form-fields.ts';
 export {formatBytes} from './format-bytes.ts';
 export {hostedChoices, hostedName, isOutOfNodes} from './hosted.ts';
 export type {HostedChoice, HostedService} from './hosted.ts';

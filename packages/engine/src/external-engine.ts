@@ -1,4 +1,4 @@
-import {Fault, parseObject, withFormFields} from '@hearsay/core';
+import {Fault, isForm, parseObject, withFormFields} from '@hearsay/core';
 import type {Busy, Capability, EngineCall, EngineSnapshot, Environment, Refusal, ReserveOptions} from '@hearsay/core';
 import {busyFor} from './busy-for.ts';
 import {readModels} from './external-model.ts';
@@ -193,7 +193,7 @@ class ServedModel implements SlotOwner, EngineDoor {
 
 /** The body with another `model`; one that is neither a form nor a JSON object is for the engine to refuse. */
 function withModel({body, contentType = ''}: EngineCall, model: string): Uint8Array {
-  if (/^multipart\/form-data\s*;/iu.test(contentType)) return withFormFields(body, contentType, {model});
+  if (isForm(contentType)) return withFormFields(body, contentType, {model});
   const value = parseObject(new TextDecoder().decode(body));
   return value === undefined ? body : new TextEncoder().encode(JSON.stringify({...value, model}));
 }

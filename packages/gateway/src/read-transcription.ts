@@ -1,4 +1,4 @@
-import {contentTypeLengthMax, Fault, formFields, mediaTextBytes, withFormFields} from '@hearsay/core';
+import {contentTypeLengthMax, Fault, formFields, isForm, mediaTextBytes, withFormFields} from '@hearsay/core';
 import {EitherReply} from './either-reply.ts';
 import {openAiErrors} from './error-form.ts';
 import {EventSplitter} from './event-stream.ts';
@@ -23,7 +23,7 @@ export const transcription: Operation = {
   errors: openAiErrors,
   read(body, frame) {
     const {contentType = ''} = frame;
-    if (!/^multipart\/form-data\s*;/iu.test(contentType) || contentType.length > contentTypeLengthMax) {
+    if (!isForm(contentType) || contentType.length > contentTypeLengthMax) {
       return badRequest('the body is not multipart/form-data with a boundary', {param: 'file'});
     }
     const fields = formFields(body, contentType, ['model', 'response_format', 'stream']);
