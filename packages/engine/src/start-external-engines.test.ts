@@ -2,7 +2,7 @@ import {once} from 'node:events';
 import {createServer} from 'node:http';
 import test from 'ava';
 import type {ExecutionContext} from 'ava';
-import type {ModelStore, WorkResponse} from '@hearsay/core';
+import type {ModelStore, StoredModel, WorkResponse} from '@hearsay/core';
 import {realEnvironment} from '../../../test/support/environment.ts';
 import {chat, countToThree, exists, spoken, take} from '../../../test/support/engine-trial.ts';
 import {tinyModel, tinyModelPath, trialHost, until} from '../../../test/support/engine-trial.ts';
@@ -34,11 +34,19 @@ async function external(t: ExecutionContext, url: string, changes: Partial<Exter
   return both;
 }
 
+/** The node does not wait long for its first look; a busy machine may need a second one. */
+async function firstModel({models}: Local): Promise<StoredModel> {
+  await until('the models of the external engine', () => models.list().length > 0, 30_000);
+  const [model] = models.list();
+  if (model === undefined) throw new Error('the models of the external engine went again');
+  return model;
+}
+
 test('a running llama-server is offered as loaded, answers by its own name, and outlives hearsay', async t => {
   const server = await startForeignServer(t, {model: await tinyModelPath('tiny-count-F16'), apiKey: 'secret'});
-  const {engines, models} = await external(t, `${server.url}/v1/`, {apiKey: 'secret'});
-  const [model] = models.list();
-  if (model === undefined) return t.fail('no model');
+  const local = await external(t, `${server.url}/v1/`, {apiKey: 'secret'});
+  const model = await firstModel(local);
+  const {engines, models} = local;
   t.deepEqual(model.names, ['tiny-count-F16']);
   t.is(models.find(model.digest)?.key, model.key);
   t.like(engines.engines()[0], {state: 'ready', processor: 'external', slots: 2, unloadInMs: Infinity});
@@ -50,9 +58,9 @@ test('a running llama-server is offered as loaded, answers by its own name, and 
 
 test('an external engine gets no more requests than its slots, and own engines work beside it', async t => {
   const server = await startForeignServer(t, {model: await tinyModelPath('tiny-deep-F16'), alias: 'deep'});
-  const {engines, models} = await external(t, server.url, {slots: 1});
-  const [model] = models.list();
-  if (model === undefined) return t.fail('no model');
+  const local = await external(t, server.url, {slots: 1});
+  const model = await firstModel(local);
+  const {engines} = local;
   const seq = engines.loadSeq();
   const running = take(engines, model);
   t.true(engines.loadSeq() > seq);
@@ -70,9 +78,9 @@ test('an external engine gets no more requests than its slots, and own engines w
 test('S75: an external engine that dies fails its request with its name, is taken off the list, and comes back with its server', async t => {
   const file = await tinyModelPath('tiny-deep-F16');
   const server = await startForeignServer(t, {model: file, alias: 'deep'});
-  const {engines, models} = await external(t, server.url);
-  const [model] = models.list();
-  if (model === undefined) return t.fail('no model');
+  const local = await external(t, server.url);
+  const model = await firstModel(local);
+  const {engines, models} = local;
   const running = take(engines, model);
   const reading = Array.fromAsync((await chat(running, {endless: true})).body);
   server.kill('SIGKILL');
@@ -99,9 +107,9 @@ test('C66: a recording reaches an external engine under the name that the engine
   t.teardown(() => void server.close());
   const address = server.address();
   const port = typeof address === 'object' ? address?.port : undefined;
-  const {engines, models} = await external(t, `http://127.0.0.1:${port}`, {capabilities: ['audio']});
-  const [model] = models.list();
-  if (model === undefined) return t.fail('no model');
+  const local = await external(t, `http://127.0.0.1:${port}`, {capabilities: ['audio']});
+  const model = await firstModel(local);
+  const {engines} = local;
   const form = new FormData();
   form.set('model', 'org/whisper-big');
   form.set('file', new Blob([new Uint8Array(300).fill(13)]));
