@@ -25,11 +25,13 @@ export function gossipContract(check: Check): void {
     await t.notThrowsAsync(a.mesh.publish(record));
     const b = await serve(await place.mesh('b'));
     await until('both meet', () => isLinked(a, b));
-    await until('both copies arrive', async () => {
-      await a.mesh.publish(record);
-      return b.judged.length >= 2;
+    await t.notThrowsAsync(a.mesh.publish(record));
+    await t.notThrowsAsync(a.mesh.publish(record));
+    await until('a later one arrives', async () => {
+      const later = await a.mesh.sign(text(`later ${performance.now()}`));
+      await a.mesh.publish(later);
+      return b.judged.some(({record: {payload}}) => new TextDecoder().decode(payload).startsWith('later'));
     });
-    t.deepEqual(b.judged[0]?.record, b.judged[1]?.record);
   });
 
   check('a node that comes late gets the newest records by exchange, with their age', async (t, place) => {
@@ -50,12 +52,13 @@ export function gossipContract(check: Check): void {
     a.newest = [forged, good].map(each => ({record: each, ageMs: 0}));
     const b = await serve(await place.mesh('b'));
     await until('the good record arrives', () => b.judged.length > 0);
-    await a.mesh.publish(forged);
     await until('gossip arrives', async () => {
-      await a.mesh.publish(good);
+      const next = await a.mesh.sign(text(`good ${performance.now()}`));
+      await a.mesh.publish({...next, payload: text('forged')});
+      await a.mesh.publish(next);
       return b.judged.length >= 3;
     });
-    t.true(b.judged.every(({record: {payload}}) => new TextDecoder().decode(payload) === 'good'));
+    t.true(b.judged.every(({record: {payload}}) => new TextDecoder().decode(payload).startsWith('good')));
   });
 
   check('a node of another mesh gets nothing', async (t, place) => {

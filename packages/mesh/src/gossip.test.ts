@@ -61,7 +61,10 @@ async function listener(t: ExecutionContext, peers: readonly Seen[], beforeListe
     transports: [tcp()],
     connectionEncrypters: [noise()],
     streamMuxers: [yamux()],
-    services: {identify: identify(), pubsub: gossipsub({...quiet, fastMsgIdFn: count})},
+    services: {
+      identify: identify(),
+      pubsub: gossipsub({...quiet, globalSignaturePolicy: 'StrictNoSign', fastMsgIdFn: count}),
+    },
   });
   t.teardown(async () => libp2p.stop());
   await libp2p.handle(topic, stream => {

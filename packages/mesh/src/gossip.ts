@@ -1,3 +1,4 @@
+import {hash} from 'node:crypto';
 import {gossipsub, TopicValidatorResult} from '@libp2p/gossipsub';
 import type {GossipSub, GossipSubComponents, Message} from '@libp2p/gossipsub';
 import type {PeerScoreParams} from '@libp2p/gossipsub/score';
@@ -56,8 +57,7 @@ const scoreParams: Partial<PeerScoreParams> = {
  * Who makes a message sends it to all that it is connected with. Whoever is not cannot ask it for anything either, so
  * that nobody passes it on at once: those hear within a second or two, when peers tell what they have (IHAVE) and are
  * asked for it. By default each node of a LAN would hear everything seven times. A peer that wants all at once (GRAFT),
- * as others do by default, gets it. Copies are told by their signature, which gossipsub would otherwise verify each
- * time; what was not verified once is not remembered.
+ * as others do by default, gets it.
  */
 const fewCopies = {D: 0, Dlo: 0, Dhi: 8, Dscore: 0, Dout: 0, Dlazy: 3, gossipFactor: 0.1};
 
@@ -88,13 +88,16 @@ export class Gossip {
   /** For createLibp2p: gossipsub that meets admitted peers only. */
   service(): (components: GossipSubComponents) => GossipSub {
     const create = gossipsub({
-      globalSignaturePolicy: 'StrictSign',
+      // A record is signed by the node that it is of; gossipsub would sign and verify it a second time.
+      globalSignaturePolicy: 'StrictNoSign',
+      // Of the whole message: a forged one with the signature of a good one must not be taken for a copy of that.
+      msgIdFn: ({data}) => hash('sha256', data, 'buffer'),
       allowPublishToZeroTopicPeers: true,
+      ignoreDuplicatePublishError: true, // the last record is told again while nothing has changed
       emitSelf: false,
       floodPublish: true,
       doPX: false,
       ...fewCopies,
-      fastMsgIdFn: ({signature}) => (signature === undefined ? '' : Buffer.from(signature).toString('latin1')),
       allowedTopics: [topic],
       maxInboundDataLength: rpcBytesMax,
       maxOutboundBufferSize: outboundBytesMax,
@@ -155,15 +158,14 @@ export class Gossip {
   }
 
   #judgeMessage(message: Message, giver: NodeId, judge: Judge): Verdict {
-    if (message.type !== 'signed' || message.data.length > recordBytesMax) return 'reject';
+    if (message.data.length > recordBytesMax) return 'reject';
     let record: SignedRecord;
     try {
       record = decodeSignedRecord(message.data);
     } catch {
       return isFromNewer(message.data) ? 'ignore' : 'reject';
     }
-    // By gossip a node speaks for itself only (law 5); records of others travel by exchange, with their age.
-    return record.node === nodeIdOf(message.from) && this.#verified.isSigned(record) ? judge(record, giver) : 'reject';
+    return this.#verified.isSigned(record) ? judge(record, giver) : 'reject';
   }
 
   #tell(node: NodeId): void {

@@ -69,7 +69,14 @@ async function stranger(
     transports: [tcp()],
     connectionEncrypters: [noise()],
     streamMuxers: [yamux()],
-    services: {identify: identify(), pubsub: gossipsub({allowPublishToZeroTopicPeers: true, floodPublish: true})},
+    services: {
+      identify: identify(),
+      pubsub: gossipsub({
+        globalSignaturePolicy: 'StrictNoSign',
+        allowPublishToZeroTopicPeers: true,
+        floodPublish: true,
+      }),
+    },
   });
   t.teardown(async () => node.stop());
   return node;
@@ -221,6 +228,25 @@ test.serial('who spreads what cannot be used is heard no more for a while, and t
   await sleep(1000);
   t.is(heard(bad.self), 1);
   t.is(warnings.length, 1, 'once, and not for each message');
+});
+
+test.serial('a forged record is not taken for the good one that it was made from, whichever comes first', async t => {
+  const seen = await host(t);
+  const [good, bad] = [await gossiper(t, seen), await gossiper(t, seen)];
+  const heard = (words: string): boolean =>
+    seen.judged.some(({record}) => Buffer.from(record.payload).equals(text(words)));
+  const record = await good.record(text('true'));
+  const forged = Uint8Array.from(record);
+  forged.set(text('fals'), Buffer.from(record).indexOf('true'));
+  await bad.say(forged);
+  await bad.say(await bad.record(text('after')));
+  await until('both messages of the one who forges have come', () => heard('after'));
+  await good.say(record);
+  await until('the good one is heard', () => heard('true'));
+  t.deepEqual(
+    seen.judged.map(({record: {node}}) => node),
+    [bad.self, good.self],
+  );
 });
 
 test.serial('what a newer version says is not understood, and not held against who says it', async t => {
