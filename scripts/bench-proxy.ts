@@ -13,7 +13,8 @@ import {prepareTests} from './prepare-tests.ts';
  * an engine, through the gateway of the node that has the engine (local), and through one that must cross the mesh
  * (remote). The engine is a real llama-server, and where that would be the bottleneck a scripted one whose tokens carry
  * the time. What the plainest proxy of node:http adds to the same is the yardstick for this machine. Compare columns,
- * not runs: the machine is shared.
+ * not runs: the machine is shared. The goals in ms and requests/s are of the machine on which they were set; where the
+ * straight way is slower than there, the same goals as multiples of the straight way tell more.
  *
  * `--against FOLDER` measures the daemons of another checkout beside those of this one · `--only first,delay,requests,
  * tokens,crowd,real` · `--runs N` · `--rounds N` for single requests · `--streams 64,256` · `--profile FOLDER` leaves
@@ -30,6 +31,9 @@ const {values: options} = parseArgs({
     ways: {type: 'string', default: 'direct,local,remote,plain proxy'},
   },
 });
+/** The straight way on the machine on which the goals were set: first byte in ms, and 16 clients at once. */
+const reference = {p50: 0.09, p99: 1.3, requestsPerSecond: 15_500};
+
 const parts = options.only.split(',');
 const runs = Number(options.runs);
 const rounds = Number(options.rounds);
@@ -43,7 +47,12 @@ const names = scripted.map(({name}) => name);
 const rows: Row[] = [];
 const idle = scripted.map(one => residentKib(one));
 
-if (parts.includes('first')) rows.push(...firstByteRows(await firstBytes(scripted, 'stamps-1', rounds), ''));
+if (parts.includes('first')) {
+  const spreads = await firstBytes(scripted, 'stamps-1', rounds);
+  rows.push(...firstByteRows(spreads, ''));
+  rows.push(timesRow('p50', spreads, {must: [0.4, 2], stretch: [0.2, 0.7]}));
+  rows.push(timesRow('p99', spreads, {must: [4, 8], stretch: [2, 5]}));
+}
 if (parts.includes('delay')) rows.push(...delayRows(await tokenDelays(scripted, runs)));
 if (parts.includes('requests')) rows.push(...requestRows(await requestRates(scripted, runs)));
 if (parts.includes('tokens')) {
@@ -85,6 +94,26 @@ function firstByteRows(spreads: readonly Spread[], of: string): Row[] {
   ];
 }
 
+/** With the goals in ms as multiples of what the straight way to the scripted engine took where they were set. */
+function timesRow(share: keyof Spread, spreads: readonly Spread[], goals: Record<Grade, Pair>): Row {
+  const [base = {p50: 0, p99: 0}] = spreads;
+  const times = ([local, remote]: Pair): Pair => [round(local / reference[share]), round(remote / reference[share])];
+  return {
+    figure: `added to the first byte, ${share}, times the straight way`,
+    values: spreads.map((each, way) => (way === 0 ? undefined : (each[share] - base[share]) / base[share])),
+    digits: 1,
+    goal: {must: times(goals.must), stretch: times(goals.stretch), better: 'less'},
+  };
+}
+
+type Pair = readonly [local: number, remote: number];
+type Grade = 'must' | 'stretch';
+
+/** To two digits that count. */
+function round(value: number): number {
+  return Number(value.toPrecision(2));
+}
+
 function delayRows(spreads: readonly (Spread & Rate)[]): Row[] {
   const [base = {p50: 0, p99: 0}] = spreads;
   const row = (share: keyof Spread, must: number, stretch: number): Row => ({
@@ -104,8 +133,19 @@ function delayRows(spreads: readonly (Spread & Rate)[]): Row[] {
 
 function requestRows(rates: readonly Rate[]): Row[] {
   const goal = {must: [4000, 1200], stretch: [8000, 2500], better: 'more'} as const;
+  const [base = {perSecond: 0}] = rates;
+  const shares = ([local, remote]: Pair): Pair => [
+    round(local / reference.requestsPerSecond),
+    round(remote / reference.requestsPerSecond),
+  ];
   return [
     {figure: 'requests/s, 16 clients', values: rates.map(({perSecond}) => perSecond), digits: 0, goal},
+    {
+      figure: 'requests/s, 16 clients, of the straight way',
+      values: rates.map(({perSecond}, way) => (way === 0 ? undefined : perSecond / base.perSecond)),
+      digits: 3,
+      goal: {must: shares(goal.must), stretch: shares(goal.stretch), better: 'more'},
+    },
     processorRow(rates, 'request'),
   ];
 }
