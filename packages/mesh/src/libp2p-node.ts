@@ -15,6 +15,7 @@ import {encrypter} from './encrypter.ts';
 import {findPort} from './listen.ts';
 import {mergeOnce} from './merge-once.ts';
 import {multiplexer} from './multiplexer.ts';
+import {silentLogger} from './silent-logger.ts';
 import {zonedTcp} from './zoned-tcp.ts';
 
 /** Streams of one protocol on one connection: a busy node sends this many requests at once to its best neighbour. */
@@ -91,6 +92,7 @@ async function start(
 ): Promise<Libp2pNode> {
   const node = await createLibp2p<Services>({
     privateKey: config.privateKey,
+    logger: silentLogger,
     nodeInfo: {name: 'hearsay', userAgent: 'hearsay'},
     addresses: {listen: [...listen], appendAnnounce: [...announce], announceFilter: withoutLoopback},
     transports: [zonedTcp(), circuitRelayTransport()],
