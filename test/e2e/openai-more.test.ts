@@ -183,6 +183,24 @@ test.serial('a model that cannot do what is asked is a 400 that says so, not som
   }
 });
 
+test.serial('what llama-server calls its own fault but is that of the request is a 400', async t => {
+  for (const {client} of await clients(t, 'tiny-tool-F16.gguf', 'tiny-embed-F16.gguf')) {
+    const called = {id: 'c', type: 'function', function: {name: 'f', arguments: '{not json'}} as const;
+    const messages = [
+      {role: 'assistant' as const, tool_calls: [called]},
+      {role: 'tool' as const, tool_call_id: 'c', content: 'x'},
+    ];
+    for (const [ask, words] of [
+      [client.chat.completions.create({model: 'tiny-tool-F16', messages}), /arguments as JSON/u],
+      [client.chat.completions.create({model: 'tiny-tool-F16', messages, stream: true}), /arguments as JSON/u],
+      [client.post('/embeddings', {body: {model: 'tiny-embed-F16', input: {a: 1}}}), /must be a string/u],
+    ] as const) {
+      const error = await t.throwsAsync(ask, {instanceOf: OpenAI.BadRequestError});
+      t.regex(error?.message ?? '', words);
+    }
+  }
+});
+
 test.serial('C6: a client that leaves a response frees the slot', async t => {
   for (const {client, holder} of await clients(t, 'tiny-deep-F16.gguf')) {
     const busy = async () => (await engines(holder.url))[0]?.busy;

@@ -95,12 +95,19 @@ test('an answer without a single byte counts as a failure before output', async 
 });
 
 test('R24, R108: what the client did wrong is passed on as it is and tried nowhere else', async t => {
-  for (const status of [400, 404, 413, 422]) {
+  const mistake = '{"error":{"code":500,"message":"Failed to parse tools: Missing tool type: {}"}}';
+  for (const [status, answer] of [
+    [400, '{"error":1}'],
+    [404, '{"error":1}'],
+    [413, '{"error":1}'],
+    [422, '{"error":1}'],
+    [500, mistake],
+  ] as const) {
     const other = scriptedWorker(node('B'), scriptedLease(['ok']));
-    const refusing = scriptedWorker(node('A'), scriptedLease(['{"error":1}'], {status}));
+    const refusing = scriptedWorker(node('A'), scriptedLease([answer], {status}));
     const started = await run(depsFor(refusing, other));
     t.is(started.response.status, status);
-    t.is(await text(started), '{"error":1}');
+    t.is(await text(started), answer);
     t.is(other.offers.length, 0);
   }
 });

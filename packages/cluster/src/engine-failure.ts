@@ -1,4 +1,4 @@
-import {describeError, Fault} from '@hearsay/core';
+import {describeError, Fault, isRequestMistake} from '@hearsay/core';
 import type {LeasedBody} from './leased-body.ts';
 
 /** Error bodies are small; a longer one is cut. */
@@ -11,6 +11,7 @@ export async function engineFailure(status: number, body: LeasedBody): Promise<F
     return event === undefined ? undefined : new Fault('ENGINE_FAILED', event, {details: {status}});
   }
   if (status !== 429 && (status < 500 || status === 501)) return undefined;
+  if (status === 500 && isRequestMistake(messageIn(body.firstText()) ?? '')) return undefined;
   const text = await body.readText(errorBodyBytesMax);
   return new Fault('ENGINE_FAILED', messageIn(text) ?? `llama-server answered ${status}`, {
     details: {status, body: text},

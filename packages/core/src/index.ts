@@ -85,6 +85,7 @@ export {guessHardware} from './guess-hardware.ts';
 export type {MachineFacts, ProcessorFacts} from './guess-hardware.ts';
 export {bytesPerTokenMax, rank, toEntry, weigh} from './rank.ts';
 export type {Decision, Ranked} from './rank.ts';
+export {isRequestMistake} from './request-mistakes.ts';
 export {editDistance, isModelNamed, resolveModel, toNamedModel, withoutDemo} from './resolve-model.ts';
 export type {NamedModel, Resolution} from './resolve-model.ts';
 export {countUse, makeRoom, planStart, worthOf} from './room.ts';

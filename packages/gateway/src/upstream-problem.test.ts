@@ -35,6 +35,12 @@ test("a text that is too long to be embedded is the client's fault, whatever lla
   t.regex(problem.message, /^input \(600 tokens\) is too large .* at most 150 tokens/u);
 });
 
+test("what is wrong with a request is the client's fault, whatever llama-server calls it", t => {
+  const message = 'Failed to parse tools: Missing tool type: {}';
+  const problem = problemFromUpstream(500, JSON.stringify({error: {code: 500, message, type: 'server_error'}}));
+  t.like(problem, {status: 400, type: 'invalid_request_error', message, headers: {}});
+});
+
 const statuses: readonly (readonly [number, number, Readonly<Record<string, string>>])[] = [
   [400, 400, {}],
   [429, 429, {}],

@@ -1,3 +1,4 @@
+import {isRequestMistake} from '@hearsay/core';
 import type {ServerEvent} from './event-stream.ts';
 import {isObject, parseObject} from './json.ts';
 import type {JsonObject} from './json.ts';
@@ -51,7 +52,9 @@ function fromErrorObject(status: number, error: JsonObject): Problem {
     const message = `${input} for this model, which reads at most ${most} tokens at once (batch size: ${most}); shorten it`;
     return {...outline(400, message), code: 'context_length_exceeded'};
   }
-  const basis = outline(status, textOf(error['message']) || `the engine answered with status ${status}`);
+  const message = textOf(error['message']);
+  if (status === 500 && isRequestMistake(message)) return outline(400, message);
+  const basis = outline(status, message || `the engine answered with status ${status}`);
   const type = textOf(error['type']) || basis.type;
   const param = textOf(error['param']);
   return {
