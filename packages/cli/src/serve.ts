@@ -22,7 +22,6 @@ import type {ExternalServer} from './external-servers.ts';
 import {withHostedKey} from './hosted-settings.ts';
 import {lockDataFolder} from './lock-data-folder.ts';
 import {nextBoot} from './next-boot.ts';
-import {openApi} from './open-api.ts';
 import {provideEngine} from './provide-engine.ts';
 import {openFilesMax} from './system.ts';
 import type {Variables} from './system.ts';
@@ -167,7 +166,7 @@ export async function serve(options: ServeOptions, deps: ServeDeps, ends: Ends):
         presetsFile: inData('names.json'),
         blobsFolder: inData('models'),
       },
-      {...deps, cluster, status, mesh: mesh.admin, keyRing: keys, openApi: openApi(version)},
+      {...deps, cluster, status, mesh: mesh.admin, keyRing: keys, openApi: () => document(version)},
     ),
   );
   await lock.publish(gateway.url);
@@ -182,6 +181,12 @@ export async function serve(options: ServeOptions, deps: ServeDeps, ends: Ends):
   gateway.retire();
   await cluster.retire(ends.now);
   ends.begun();
+}
+
+/** Nobody may ever ask for it, and it needs the schemas of all commands. */
+async function document(version: string) {
+  const {openApi} = await import('./open-api.ts');
+  return openApi(version);
 }
 
 /** An open mesh has no secret; its name stands in, so that whoever is on the LAN may try prompts against a sketch. */
