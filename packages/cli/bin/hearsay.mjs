@@ -17,6 +17,7 @@ if (Number(process.versions.node.split('.')[0]) >= 24) {
   // Threads for files, four by default: calls to a network drive that is away occupy two of them for as long as it is.
   process.env.UV_THREADPOOL_SIZE ??= '16';
   module.enableCompileCache(); // later starts need not compile the sources again
+  await import('./quick-imports.mjs');
   await import('../src/main.ts');
 } else {
   handOver();
