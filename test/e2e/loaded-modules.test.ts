@@ -59,5 +59,5 @@ test.serial('a command that asks a daemon loads nothing of a daemon', async t =>
   const {url} = await startDaemon(t);
   const variables = {...process.env, HEARSAY_HOST: url};
   const loaded = await loadedBy(t, async more => runCli(['nodes'], {...variables, ...more}));
-  t.deepEqual(parts(loaded), ['fetch', 'queries'] satisfies readonly Part[]);
+  t.deepEqual(parts(loaded), ['queries'] satisfies readonly Part[]);
 });
