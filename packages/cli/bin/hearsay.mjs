@@ -1,7 +1,6 @@
 #!/usr/bin/env node
 // Starts hearsay under Node 24, which runs its TypeScript as it is. Plain JavaScript for any Node: an older one hands over to
 // the Node that `npm install` has put into node_modules.
-import {spawn} from 'node:child_process';
 import module from 'node:module';
 import {constants} from 'node:os';
 import {fileURLToPath} from 'node:url';
@@ -20,7 +19,7 @@ if (Number(process.versions.node.split('.')[0]) >= 24) {
   await import('./quick-imports.mjs');
   await import('../src/main.ts');
 } else {
-  handOver();
+  await handOver();
 }
 
 /** Becomes the same process with one more flag, which V8 takes at its start only. Where that is impossible it goes on. */
@@ -33,7 +32,8 @@ function restartWith(flag) {
   );
 }
 
-function handOver() {
+async function handOver() {
+  const {spawn} = await import('node:child_process'); // for nothing else, and 4 ms of every start
   const node = fileURLToPath(new URL('../../../node_modules/node/bin/node', import.meta.url));
   let child;
   // Before the start, so that no signal finds this process without a handler while the other one runs already.
