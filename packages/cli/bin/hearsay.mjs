@@ -1,7 +1,6 @@
 #!/usr/bin/env node
 // Starts hearsay under Node 24, which runs its TypeScript as it is. Plain JavaScript for any Node: an older one hands over to
 // the Node that `npm install` has put into node_modules.
-import {spawn} from 'node:child_process';
 import module from 'node:module';
 import {constants} from 'node:os';
 import {fileURLToPath} from 'node:url';
@@ -17,9 +16,10 @@ if (Number(process.versions.node.split('.')[0]) >= 24) {
   // Threads for files, four by default: calls to a network drive that is away occupy two of them for as long as it is.
   process.env.UV_THREADPOOL_SIZE ??= '16';
   module.enableCompileCache(); // later starts need not compile the sources again
+  await import('./quick-imports.mjs');
   await import('../src/main.ts');
 } else {
-  handOver();
+  await handOver();
 }
 
 /** Becomes the same process with one more flag, which V8 takes at its start only. Where that is impossible it goes on. */
@@ -32,7 +32,8 @@ function restartWith(flag) {
   );
 }
 
-function handOver() {
+async function handOver() {
+  const {spawn} = await import('node:child_process'); // for nothing else, and 4 ms of every start
   const node = fileURLToPath(new URL('../../../node_modules/node/bin/node', import.meta.url));
   let child;
   // Before the start, so that no signal finds this process without a handler while the other one runs already.

@@ -1,7 +1,6 @@
 import type {Command, Option} from 'commander';
 import {z} from 'zod';
 import {positiveInteger} from './control-program.ts';
-import {replayRequest, showRequests, showRoute, showWhy} from './journal-commands.ts';
 import type {Query} from './query-commands.ts';
 import {systemClock} from './system.ts';
 
@@ -15,12 +14,13 @@ const routeFlags = z.object({
   needs: z.string().optional(),
 });
 
-/** `hearsay requests`, `why`, `replay` and `route`. */
+/** `hearsay requests`, `why`, `replay` and `route`. What they need is loaded when one of them runs. */
 export function addJournalCommands(
   program: Command,
   host: Option,
   queryFor: (command: Command) => Promise<Query>,
 ): void {
+  const commands = async () => import('./journal-commands.ts');
   const asking = (command: Command): Command => command.addOption(host).option('--json', "the daemon's answer as JSON");
 
   const requests = asking(program.command('requests'))
@@ -29,18 +29,19 @@ export function addJournalCommands(
     .option('-n, --lines <count>', 'how many (default: 20)', positiveInteger);
   requests.action(async () => {
     const {follow, lines: count} = requestsFlags.parse(requests.opts());
+    const {showRequests} = await commands();
     await showRequests(await queryFor(requests), {follow, count}, systemClock);
   });
 
   const why = asking(program.command('why'))
     .description('tell why a request ran where it ran')
     .argument('<request>', 'its id, or the beginning of it; answers carry it in x-hearsay-request');
-  why.action(async (id: string) => showWhy(id, await queryFor(why)));
+  why.action(async (id: string) => (await commands()).showWhy(id, await queryFor(why)));
 
   const replay = asking(program.command('replay'))
     .description('make the decisions of a request again, from the facts of then')
     .argument('<request>');
-  replay.action(async (id: string) => replayRequest(id, await queryFor(replay)));
+  replay.action(async (id: string) => (await commands()).replayRequest(id, await queryFor(replay)));
 
   const route = asking(program.command('route'))
     .description('tell where a request would go, without running it')
@@ -50,6 +51,7 @@ export function addJournalCommands(
     .option('--needs <list>', 'what it needs: chat, tools, vision, …');
   route.action(async (model: string) => {
     const {promptBytes, policy, needs} = routeFlags.parse(route.opts());
+    const {showRoute} = await commands();
     await showRoute(model, {promptBytes, policy, needs}, await queryFor(route));
   });
 }

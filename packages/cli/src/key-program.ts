@@ -1,7 +1,6 @@
 import {Fault} from '@hearsay/core';
 import type {Command, Option} from 'commander';
 import {z} from 'zod';
-import {createKey, listKeys, revokeKey} from './key-commands.ts';
 import type {Query} from './query-commands.ts';
 
 const flags = z.object({
@@ -14,8 +13,9 @@ const flags = z.object({
   admin: z.boolean().optional(),
 });
 
-/** `hearsay key create`, `ls` and `revoke`. */
+/** `hearsay key create`, `ls` and `revoke`. What they need is loaded when one of them runs. */
 export function addKeyCommands(program: Command, host: Option, queryFor: (command: Command) => Promise<Query>): void {
+  const commands = async () => import('./key-commands.ts');
   const key = program.command('key').description('keys of the applications that may use this node');
   const create = key
     .command('create')
@@ -36,6 +36,7 @@ export function addKeyCommands(program: Command, host: Option, queryFor: (comman
       Object.entries(lists).flatMap(([right, text]) => (text === undefined ? [] : [[right, listOf(text)] as const])),
     );
     const perMinute = rate === undefined ? undefined : rateOf(rate);
+    const {createKey} = await commands();
     await createKey({name, ...rights, policy, perMinute, admin}, await queryFor(create));
   });
   const list = key
@@ -43,9 +44,9 @@ export function addKeyCommands(program: Command, host: Option, queryFor: (comman
     .description('list them, without their secrets')
     .addOption(host)
     .option('--json', "the daemon's answer as JSON");
-  list.action(async () => listKeys(await queryFor(list)));
+  list.action(async () => (await commands()).listKeys(await queryFor(list)));
   const revoke = key.command('revoke').description('take one back').argument('<name>').addOption(host);
-  revoke.action(async (name: string) => revokeKey(name, await queryFor(revoke)));
+  revoke.action(async (name: string) => (await commands()).revokeKey(name, await queryFor(revoke)));
 }
 
 /** An empty text is an empty list, which allows nothing. */

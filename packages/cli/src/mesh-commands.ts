@@ -3,7 +3,6 @@ import type {Command} from 'commander';
 import type {InviteReport, MeshReport} from '@hearsay/core';
 import {Fault} from '@hearsay/core';
 import {z} from 'zod';
-import {drawQr} from './draw-qr.ts';
 import {parseDuration} from './duration.ts';
 import {formatSpan} from './human.ts';
 import {inviteSchema, meshSchema, revokedSchema} from './mesh-reports.ts';
@@ -36,7 +35,7 @@ export function addMesh(program: Command, ask: Ask): void {
     const {json: raw, report} = await query.client.post('/hearsay/v1/mesh/invite', body, inviteSchema);
     query.terminal.out(query.json ? pretty(raw) : `hearsay join ${report.code ?? ''}\n`);
     if (query.json) return;
-    if (qr) query.terminal.out(await drawQr(report.code ?? ''));
+    if (qr) query.terminal.out(await (await import('./draw-qr.ts')).drawQr(report.code ?? ''));
     query.terminal.error(describeInvite(report));
   });
   addAct(program, {name: 'join', argument: 'code', about: 'join a closed mesh with a code'}, ask, joined);

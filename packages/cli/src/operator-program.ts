@@ -1,6 +1,4 @@
 import type {Command, Option} from 'commander';
-import {handOver} from './hand-over.ts';
-import {changeNode, listPolicies, removePolicy, setPolicy} from './operator-commands.ts';
 import type {Query} from './query-commands.ts';
 import {systemClock} from './system.ts';
 
@@ -11,19 +9,22 @@ const changes = [
   ['resume', 'take requests again after a pause'],
 ] as const;
 
-/** `hearsay drain`, `undrain`, `pause`, `resume` and `policy`. */
+/** `hearsay drain`, `undrain`, `pause`, `resume` and `policy`. What they need is loaded when one of them runs. */
 export function addOperatorCommands(
   program: Command,
   host: Option,
   queryFor: (command: Command) => Promise<Query>,
 ): void {
+  const commands = async () => import('./operator-commands.ts');
   for (const [name, about] of changes) {
     const command = program.command(name).description(about).addOption(host);
     if (name === 'drain') command.option('--hand-over', 'load elsewhere what is loaded only here, and wait for that');
     command.action(async (options: {readonly handOver?: boolean}) => {
       const query = await queryFor(command);
-      await changeNode(name, query);
-      if (options.handOver === true) await handOver(query, systemClock);
+      await (await commands()).changeNode(name, query);
+      if (options.handOver !== true) return;
+      const {handOver} = await import('./hand-over.ts');
+      await handOver(query, systemClock);
     });
   }
   const policy = program.command('policy').description('where requests of a model, workload or key may run');
@@ -33,13 +34,15 @@ export function addOperatorCommands(
     .argument('<subject>', 'a model, a workload, or key:NAME')
     .argument('<parts...>', 'prefer=NODE[,NODE…], pin=NODE[,NODE…], exclude=NODE[,NODE…]')
     .addOption(host);
-  set.action(async (subject: string, parts: string[]) => setPolicy(subject, parts, await queryFor(set)));
+  set.action(async (subject: string, parts: string[]) =>
+    (await commands()).setPolicy(subject, parts, await queryFor(set)),
+  );
   const list = policy
     .command('ls')
     .description('list them')
     .addOption(host)
     .option('--json', "the daemon's answer as JSON");
-  list.action(async () => listPolicies(await queryFor(list)));
+  list.action(async () => (await commands()).listPolicies(await queryFor(list)));
   const remove = policy.command('rm').description('take one away').argument('<subject>').addOption(host);
-  remove.action(async (subject: string) => removePolicy(subject, await queryFor(remove)));
+  remove.action(async (subject: string) => (await commands()).removePolicy(subject, await queryFor(remove)));
 }

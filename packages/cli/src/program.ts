@@ -4,15 +4,12 @@ import {Fault} from '@hearsay/core';
 import {z} from 'zod';
 import {parseListen} from './addresses.ts';
 import {addControl} from './control-program.ts';
-import {DaemonClient} from './daemon-client.ts';
 import {addJournalCommands} from './journal-program.ts';
 import {addKeyCommands} from './key-program.ts';
 import {addOperatorCommands} from './operator-program.ts';
 import {standardFolders} from './folders.ts';
 import type {Config} from './config.ts';
-import {loadConfig} from './load-config.ts';
 import {addMesh} from './mesh-commands.ts';
-import {daemonUrl, showEngines, showModels, showNodes, showStatus} from './query-commands.ts';
 import type {Query} from './query-commands.ts';
 import type {RawSettings} from './settings.ts';
 import type {Variables} from './system.ts';
@@ -47,10 +44,7 @@ const queryFlags = z.object({host: z.string().optional(), json: z.boolean().opti
 const installFlags = z.object({from: z.enum(['registry', 'release']).optional()});
 const listFlags = z.object({json: z.boolean().optional()});
 
-/**
- * All commands with their flags. What only a daemon needs is loaded when one is started, so that the others answer at
- * once.
- */
+/** All commands with their flags. What a command needs is loaded when it runs, so that each answers at once. */
 export function makeProgram(deps: ProgramDeps): Command {
   const {terminal, version} = deps;
   const program = new Command('hearsay')
@@ -100,20 +94,20 @@ function addServe(program: Command, deps: ProgramDeps): void {
 
 function addQueries(program: Command, deps: ProgramDeps): void {
   const host = new Option('--host <url>', 'the daemon to ask: host, :port, host:port or a URL (default: HEARSAY_HOST)');
-  const listings: readonly (readonly [name: string, about: string, run: (query: Query) => Promise<void>])[] = [
-    ['status', 'show the node that runs here', showStatus],
-    ['nodes', 'list the nodes of the mesh', showNodes],
-    ['ps', 'list the models that are loaded, on every node', showEngines],
-    ['models', 'list the models of every node', showModels],
-  ];
-  for (const [name, about, run] of listings) {
+  const listings = [
+    ['status', 'show the node that runs here', 'showStatus'],
+    ['nodes', 'list the nodes of the mesh', 'showNodes'],
+    ['ps', 'list the models that are loaded, on every node', 'showEngines'],
+    ['models', 'list the models of every node', 'showModels'],
+  ] as const;
+  for (const [name, about, show] of listings) {
     const command = program
       .command(name)
       .description(about)
       .addOption(host)
       .option('--json', "the daemon's answer as JSON");
     if (name === 'models') command.alias('ls');
-    command.action(async () => run(await queryFor(command, deps)));
+    command.action(async () => (await import('./query-commands.ts'))[show](await queryFor(command, deps)));
   }
   addJournalCommands(program, host, command => queryFor(command, deps));
   addOperatorCommands(program, host, command => queryFor(command, deps));
@@ -166,6 +160,8 @@ function addDoctor(program: Command, deps: ProgramDeps): void {
 
 async function queryFor(command: Command, deps: ProgramDeps): Promise<Query> {
   const {host, json = false} = queryFlags.parse(command.opts());
+  const {daemonUrl} = await import('./query-commands.ts');
+  const {DaemonClient} = await import('./daemon-client.ts');
   let keys: readonly string[] = [];
   const url = await daemonUrl(host, deps.variables, async () => {
     const {dataFolder, gateway} = await load(deps, {}, undefined);
@@ -176,7 +172,8 @@ async function queryFor(command: Command, deps: ProgramDeps): Promise<Query> {
   return {client, terminal: deps.terminal, json};
 }
 
-function load({variables}: ProgramDeps, flags: RawSettings, file: string | undefined): Promise<Config> {
+async function load({variables}: ProgramDeps, flags: RawSettings, file: string | undefined): Promise<Config> {
+  const {loadConfig} = await import('./load-config.ts');
   return loadConfig({flags, file, variables, home: homedir(), workingFolder: process.cwd()});
 }
 

@@ -1,7 +1,7 @@
 import {join} from 'node:path';
 import {joinCluster, startJournal} from '@hearsay/cluster';
 import {Fault} from '@hearsay/core';
-import type {Cluster, EngineHost, Environment, StatusReport} from '@hearsay/core';
+import type {Cluster, EngineHost, Environment, ModelStore, StatusReport} from '@hearsay/core';
 import {
   knownArchitectures,
   startEngineHost,
@@ -9,7 +9,7 @@ import {
   startHosted,
   startMachineWatch,
 } from '@hearsay/engine';
-import type {Engine, ExternalEngineConfig} from '@hearsay/engine';
+import type {Engine, EngineHostConfig, ExternalEngineConfig} from '@hearsay/engine';
 import {startGateway, startKeyRing} from '@hearsay/gateway';
 import {startMesh} from '@hearsay/mesh';
 import type {AdministeredMesh} from '@hearsay/mesh';
@@ -22,7 +22,6 @@ import type {ExternalServer} from './external-servers.ts';
 import {withHostedKey} from './hosted-settings.ts';
 import {lockDataFolder} from './lock-data-folder.ts';
 import {nextBoot} from './next-boot.ts';
-import {openApi} from './open-api.ts';
 import {provideEngine} from './provide-engine.ts';
 import {openFilesMax} from './system.ts';
 import type {Variables} from './system.ts';
@@ -83,8 +82,11 @@ export async function serve(options: ServeOptions, deps: ServeDeps, ends: Ends):
     ),
   );
   const {path: _, preload, remoteControl, ...engineConfig} = config.engine;
-  const ownEngines = stack.use(
-    await startEngineHost(
+  const external = config.externalEngines.map(server => withKey(server, options.variables));
+  // Before the mesh, so that it still hears how the requests of peers end when that closes.
+  const journal = stack.use(startJournal({...config.journal, file: inData('journal.db')}, deps));
+  const starting = {
+    engines: startEngines(
       {
         ...engineConfig,
         engine: describedEngine(engine),
@@ -95,16 +97,10 @@ export async function serve(options: ServeOptions, deps: ServeDeps, ends: Ends):
         environment: options.variables,
         onLoaded: ({key}, told) => ownModels.confirm(key, told),
       },
+      {external, ownModels},
       deps,
     ),
-  );
-  const external = config.externalEngines.map(server => withKey(server, options.variables));
-  const own = {engines: ownEngines, models: ownModels};
-  const {engines, models} = stack.use(await startExternalEngines(external, own, deps));
-  // Before the mesh, so that it still hears how the requests of peers end when that closes.
-  const journal = stack.use(startJournal({...config.journal, file: inData('journal.db')}, deps));
-  const mesh = stack.use(
-    await startMesh(
+    mesh: startMesh(
       {
         mesh: config.mesh.name,
         identityFile: inData('node.key'),
@@ -117,7 +113,8 @@ export async function serve(options: ServeOptions, deps: ServeDeps, ends: Ends):
       },
       deps,
     ),
-  );
+  };
+  const [{engines, models}, mesh] = await bothIn(stack, starting.engines, starting.mesh);
   stop.throwIfAborted();
   const services = config.hosted.map(service => withHostedKey(service, options.variables));
   const hosted = stack.use(await startHosted(services, {...deps, store: fileStore(inData('hosted.json'))}));
@@ -167,7 +164,7 @@ export async function serve(options: ServeOptions, deps: ServeDeps, ends: Ends):
         presetsFile: inData('names.json'),
         blobsFolder: inData('models'),
       },
-      {...deps, cluster, status, mesh: mesh.admin, keyRing: keys, openApi: openApi(version)},
+      {...deps, cluster, status, mesh: mesh.admin, keyRing: keys, openApi: () => document(version)},
     ),
   );
   await lock.publish(gateway.url);
@@ -182,6 +179,39 @@ export async function serve(options: ServeOptions, deps: ServeDeps, ends: Ends):
   gateway.retire();
   await cluster.retire(ends.now);
   ends.begun();
+}
+
+/** The engines of this machine, ours and those that somebody else runs, with the models of both. */
+async function startEngines(
+  config: EngineHostConfig,
+  {external, ownModels}: {readonly external: readonly ExternalEngineConfig[]; readonly ownModels: ModelStore},
+  deps: Environment,
+) {
+  await using stack = new AsyncDisposableStack();
+  const engines = stack.use(await startEngineHost(config, deps));
+  const all = stack.use(await startExternalEngines(external, {engines, models: ownModels}, deps));
+  const opened = stack.move();
+  return {engines: all.engines, models: all.models, [Symbol.asyncDispose]: () => opened.disposeAsync()};
+}
+
+/**
+ * Two parts that start at the same time: one waits for the drivers of the machine, the other has most to compute. If
+ * one fails, the stack has the other one to close.
+ */
+async function bothIn<A extends AsyncDisposable, B extends AsyncDisposable>(
+  stack: AsyncDisposableStack,
+  first: Promise<A>,
+  second: Promise<B>,
+): Promise<readonly [A, B]> {
+  const started = await Promise.allSettled([first, second]);
+  for (const each of started) if (each.status === 'fulfilled') stack.use(each.value);
+  return Promise.all([first, second]);
+}
+
+/** Nobody may ever ask for it, and it needs the schemas of all commands. */
+async function document(version: string) {
+  const {openApi} = await import('./open-api.ts');
+  return openApi(version);
 }
 
 /** An open mesh has no secret; its name stands in, so that whoever is on the LAN may try prompts against a sketch. */

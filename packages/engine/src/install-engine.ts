@@ -13,10 +13,9 @@ import {
 } from './engine-store.ts';
 import type {Engine} from './find-engine.ts';
 import {installHint} from './install-hint.ts';
-import {pinnedPackages, registryRecipe, type PinnedPackages} from './install-from-registry.ts';
-import {releaseRecipe, type EngineVariant} from './install-from-release.ts';
+import type {PinnedPackages} from './install-from-registry.ts';
+import type {EngineVariant} from './install-from-release.ts';
 import {lockInstalls} from './lock-installs.ts';
-import {verifyEngine} from './verify-engine.ts';
 
 export interface InstallProgress {
   readonly step: 'wait' | 'download' | 'unpack' | 'compile' | 'link' | 'verify';
@@ -83,6 +82,7 @@ export async function installEngine(
     const partial = await makePartialFolder(cacheFolder, recipe.name);
     const made = await recipe.make(work, partial);
     const engine = {command: join(partial, made.executable), leadingArguments: made.leadingArguments};
+    const {verifyEngine} = await import('./verify-engine.ts');
     const version = await verifyEngine(engine, options.selfTestModel, report, deps, signal);
     await commitEngine(cacheFolder, recipe.name, partial, {...made, version, installedAtMs: deps.clock.wallMs()});
     await removeLeftovers(cacheFolder);
@@ -101,6 +101,7 @@ export function formatProgress(progress: InstallProgress): string {
   return `${step} ${total > 1 ? `${done}/${total} ` : ''}${note}`.trimEnd();
 }
 
+/** Loads only what it needs: nearly every start of a node finds its engine installed. */
 async function recipeFor(
   options: InstallOptions,
   report: (progress: InstallProgress) => void,
@@ -109,11 +110,14 @@ async function recipeFor(
 ): Promise<EngineRecipe> {
   switch (options.from) {
     case 'registry': {
+      const {pinnedPackages, registryRecipe} = await import('./install-from-registry.ts');
       const {compiler, jobs = availableParallelism(), packages = pinnedPackages} = options;
       return registryRecipe({packages, platform, compiler, jobs, report}, deps, signal);
     }
-    case 'release':
+    case 'release': {
+      const {releaseRecipe} = await import('./install-from-release.ts');
       return releaseRecipe({...options, platform, report}, deps, signal);
+    }
   }
 }
 

@@ -1,8 +1,10 @@
-import {Agent, request as startRequest} from 'node:http';
-import type {ClientRequest, IncomingMessage} from 'node:http';
+import type {Agent as PlainAgent, ClientRequest, IncomingMessage} from 'node:http';
 import {Agent as SecureAgent, request as startSecureRequest} from 'node:https';
 import {Fault, methodOf} from '@hearsay/core';
 import type {EngineCall, Endpoint, WorkResponse} from '@hearsay/core';
+
+// An `import` of this module also loads the whole of `fetch`, which nothing here uses: 20 ms and 4 MB of every start.
+const {Agent, request: startRequest} = process.getBuiltinModule('node:http');
 
 /** One request to a llama-server, under way. */
 export interface Call {
@@ -64,7 +66,7 @@ interface Exchange {
  */
 export class LlamaClient {
   readonly #options: LlamaClientOptions;
-  readonly #agent: Agent;
+  readonly #agent: PlainAgent;
   readonly #stopped = new AbortController();
   #received = 0;
 

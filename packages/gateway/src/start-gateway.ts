@@ -69,8 +69,8 @@ export interface GatewayConfig {
 export interface GatewayDeps extends Environment {
   readonly cluster: Cluster;
   readonly status: () => StatusReport;
-  /** The admin API as an OpenAPI document; undefined: it is not told. */
-  readonly openApi?: JsonObject | undefined;
+  /** The admin API as an OpenAPI document, made when somebody asks for it; undefined: it is not told. */
+  readonly openApi?: (() => Promise<JsonObject>) | undefined;
   /** Who may be in the mesh; without it, nobody can change that over HTTP. */
   readonly mesh?: MeshAdmin;
   /** Keys of applications, beside those of the config. */
