@@ -179,7 +179,9 @@ async function judge(
   for (const node of nodes) {
     const {daemon} = node;
     const settle = async (what: string, is: () => Promise<boolean> | boolean): Promise<void> => {
-      await until(what, is, 10_000).catch(() => faults.push(`${daemon.name}: not so: ${what}`));
+      await until(what, is, 10_000).catch(async () => {
+        faults.push(`${daemon.name}: not so: ${what}; there are ${await enginesOf(daemon)}`);
+      });
     };
     await settle('every slot is free', async () => (await ownEngines(daemon)).every(({busy}) => busy === 0));
     await settle('nobody waits', async () => (await ownEngines(daemon)).every(({queued}) => queued === 0));
@@ -198,6 +200,12 @@ async function judge(
     daemons.push({name: daemon.name, residentMiB: residentByThirds, descriptors});
   }
   return {faults, daemons};
+}
+
+/** In words, for whoever has to find out. */
+async function enginesOf(daemon: Daemon): Promise<string> {
+  const states = (await ownEngines(daemon)).map(({name, state, failure}) => `${name} (${state}, ${failure ?? 'well'})`);
+  return `${childrenWith('--alias', [daemon.pid]).length} processes of ${states.join(', ')}`;
 }
 
 async function ownEngines({url}: Daemon): ReturnType<typeof engines> {

@@ -3,12 +3,16 @@ import Anthropic from '@anthropic-ai/sdk';
 import {counted} from '../support/chat.ts';
 import type {Daemon} from '../support/daemon.ts';
 import {engines} from '../support/reports.ts';
-import {startTwoNodes} from '../support/two-nodes.ts';
+import {busyWith, sharedModels, sharedTwoNodes, startTwoNodes} from '../support/two-nodes.ts';
+import type {TwoNodes} from '../support/two-nodes.ts';
 import {until} from '../support/until.ts';
 
 /** The same requests through a node that has the model and through one that has not: same outcome. */
-async function clients(t: Parameters<typeof startTwoNodes>[0], files: readonly string[], aliases = '') {
-  const {holder, entry} = await startTwoNodes(t, files, {variables: {HEARSAY_ALIASES: aliases, HEARSAY_THREADS: '1'}});
+const nodes = sharedTwoNodes({
+  variables: {HEARSAY_ALIASES: 'claude-local=tiny-count-F16,claude-*=tiny-count-F16', HEARSAY_THREADS: '1'},
+});
+
+function clients({holder, entry}: TwoNodes = nodes()) {
   return [holder, entry].map(daemon => ({holder, daemon, client: clientOf(daemon)}));
 }
 
@@ -24,7 +28,7 @@ const tool = {
 const model = 'tiny-count-F16';
 
 test.serial('messages, whole and streamed, local and remote', async t => {
-  for (const {client} of await clients(t, ['tiny-count-F16.gguf'])) {
+  for (const {client} of clients()) {
     const whole = await client.messages.create({model, messages, max_tokens: 8});
     t.deepEqual(whole.content, [{type: 'text', text: counted(8)}]);
     t.like(whole, {type: 'message', role: 'assistant', model, stop_reason: 'max_tokens', stop_sequence: null});
@@ -44,7 +48,7 @@ test.serial('messages, whole and streamed, local and remote', async t => {
 });
 
 test.serial('C58: tools, whole and streamed, and every choice of one', async t => {
-  for (const {client} of await clients(t, ['tiny-tool-F16.gguf'])) {
+  for (const {client} of clients()) {
     const ask = {model: 'tiny-tool-F16', messages, tools: [tool], max_tokens: 300};
     for (const choice of [{type: 'auto'}, {type: 'any'}, {type: 'tool', name: 'get_weather'}] as const) {
       const whole = await client.messages.create({...ask, tool_choice: choice});
@@ -70,7 +74,7 @@ test.serial('C58: tools, whole and streamed, and every choice of one', async t =
 });
 
 test.serial('each block of an answer ends before the next begins, thinking too', async t => {
-  for (const {client} of await clients(t, ['tiny-think-F16.gguf'])) {
+  for (const {client} of clients()) {
     const ask = {model: 'tiny-think-F16', messages, max_tokens: 300};
     const order: string[] = [];
     for await (const event of client.messages.stream(ask)) {
@@ -89,7 +93,7 @@ test.serial('each block of an answer ends before the next begins, thinking too',
 });
 
 test.serial('what only newer clients send does no harm: betas, unknown fields, marks in the name', async t => {
-  for (const {client, daemon} of await clients(t, ['tiny-count-F16.gguf'], 'claude-haiku-*=tiny-count-F16')) {
+  for (const {client, daemon} of clients()) {
     const odd = {context_management: {edits: []}, output_config: {effort: 'low' as const}, metadata: {user_id: 'u'}};
     const answer = await client.beta.messages.create(
       {
@@ -108,7 +112,7 @@ test.serial('what only newer clients send does no harm: betas, unknown fields, m
 });
 
 test.serial('count_tokens counts where the model is loaded, estimates elsewhere, and never loads', async t => {
-  const both = await clients(t, ['tiny-count-F16.gguf']);
+  const both = clients(await startTwoNodes(t, ['tiny-count-F16.gguf'], {variables: {HEARSAY_THREADS: '1'}}));
   for (const {client, holder} of both) {
     const {input_tokens: estimated} = await client.messages.countTokens({model, messages});
     t.true(estimated > 5 && estimated < 100, `${estimated}`);
@@ -131,13 +135,9 @@ test.serial('count_tokens counts where the model is loaded, estimates elsewhere,
 });
 
 test.serial('one list of models serves this client too, with the aliases that have a name', async t => {
-  const aliases = 'claude-local=tiny-count-F16,claude-*=tiny-count-F16';
-  for (const {client} of await clients(t, ['tiny-count-F16.gguf'], aliases)) {
+  for (const {client} of clients()) {
     const {data, has_more: more} = await client.models.list({limit: 1000});
-    t.deepEqual(
-      data.map(({id}) => id),
-      ['tiny-count-F16', 'claude-local'],
-    );
+    t.deepEqual(data.map(({id}) => id).toSorted(), ['claude-local', ...sharedModels]);
     t.false(more);
     t.true(data.every(({type, created_at: at}) => type === 'model' && !Number.isNaN(Date.parse(at))));
     t.is((await client.models.retrieve('claude-local')).id, 'claude-local');
@@ -146,7 +146,7 @@ test.serial('one list of models serves this client too, with the aliases that ha
 });
 
 test.serial('errors have the shape, the class and the words that clients know', async t => {
-  for (const {client, daemon} of await clients(t, ['tiny-count-F16.gguf', 'tiny-embed-F16.gguf'])) {
+  for (const {client, daemon} of clients()) {
     const missing = await t.throwsAsync(client.messages.create({model: 'nope', messages, max_tokens: 1}), {
       instanceOf: Anthropic.NotFoundError,
     });
@@ -172,8 +172,8 @@ test.serial('errors have the shape, the class and the words that clients know', 
 });
 
 test.serial('C6, C7: a client that leaves frees the slot, streamed and whole, local and remote', async t => {
-  for (const {client, holder} of await clients(t, ['tiny-deep-F16.gguf'])) {
-    const busy = async () => (await engines(holder.url))[0]?.busy;
+  for (const {client, holder} of clients()) {
+    const busy = async () => busyWith(holder, 'tiny-deep-F16');
     const endless = {model: 'tiny-deep-F16', messages, max_tokens: 3000};
     for await (const event of client.messages.stream(endless)) if (event.type === 'content_block_delta') break;
     await until('the stream let go of its slot', async () => (await busy()) === 0);

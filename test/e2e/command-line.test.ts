@@ -6,9 +6,13 @@ import {join} from 'node:path';
 import test from 'ava';
 import {systemClock} from '@hearsay/cli';
 import {runCli, startDaemon} from '../support/daemon.ts';
+import {shared} from '../support/shared.ts';
+
+/** For those who only ask; who ends or kills one starts it. */
+const spark = shared('a daemon', async ends => startDaemon(ends, {name: 'spark', demo: true}));
 
 test('a daemon answers its own command line, and --json is what the admin API says', async t => {
-  const daemon = await startDaemon(t, {name: 'spark', demo: true});
+  const daemon = spark();
   const status = await daemon.cli('status');
   t.is(status.code, 0, status.stderr);
   t.regex(status.stdout, /^name: +spark$/mu);
@@ -20,13 +24,13 @@ test('a daemon answers its own command line, and --json is what the admin API sa
 });
 
 test('without --host the commands find the daemon of the data folder', async t => {
-  const daemon = await startDaemon(t, {name: 'spark'});
+  const daemon = spark();
   const variables = {...process.env, HEARSAY_HOST: '', HEARSAY_DATA_DIR: daemon.dataFolder};
   t.regex((await runCli(['status'], variables)).stdout, /^name: +spark$/mu);
 });
 
 test('a second start on one data folder names the first and ends with 1', async t => {
-  const daemon = await startDaemon(t);
+  const daemon = spark();
   const second = await daemon.cli('serve', '--no-install', '--data-dir', daemon.dataFolder);
   t.is(second.code, 1);
   t.true(second.stderr.includes(`already running (pid ${daemon.pid}, ${daemon.url})`), second.stderr);
@@ -55,7 +59,7 @@ test('after a kill the next start on the same folder works and is the same node'
 });
 
 test('a port that was asked for and is taken is refused, not replaced', async t => {
-  const daemon = await startDaemon(t);
+  const daemon = spark();
   const taken = new URL(daemon.url).host;
   const {message} = await t.throwsAsync(startDaemon(t, {gateway: taken}));
   t.regex(message, /cannot listen on 127\.0\.0\.1, port \d+/u);
@@ -113,7 +117,7 @@ test('R72: stop at a foreign server says that it is not hearsay, with 4', async 
 });
 
 test('S57: stopping a model that nobody has ends with 3 and names it', async t => {
-  const daemon = await startDaemon(t);
+  const daemon = spark();
   const {code, stdout, stderr} = await daemon.cli('stop', 'no-such-model');
   t.is(code, 3);
   t.is(stdout, '');

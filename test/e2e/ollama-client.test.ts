@@ -1,22 +1,19 @@
-import {randomUUID} from 'node:crypto';
 import test from 'ava';
 import {Ollama} from 'ollama';
 import OpenAI from 'openai';
 import {counted} from '../support/chat.ts';
 import {startDaemon} from '../support/daemon.ts';
 import {modelFolder} from '../support/models.ts';
-import {engines, models} from '../support/reports.ts';
+import {models} from '../support/reports.ts';
+import {busyWith, sharedTwoNodes, startTwoNodes} from '../support/two-nodes.ts';
+import type {TwoNodes} from '../support/two-nodes.ts';
 import {until} from '../support/until.ts';
 
-type Test = Parameters<typeof startDaemon>[0];
+/** The same requests through a node that has the models and through one that has not: same outcome. */
+const nodes = sharedTwoNodes();
 
-/** The same requests through a node that has the model and through one that has not: same outcome. */
-async function clients(t: Test, ...files: readonly string[]) {
-  const mesh = `test-${randomUUID().slice(0, 8)}`;
-  const holder = await startDaemon(t, {mesh, models: [await modelFolder(t, ...files)]});
-  const entry = await startDaemon(t, {mesh});
-  await until('the models are known', async () => (await models(entry.url)).length === files.length);
-  return [holder, entry].map(({url}) => ({client: new Ollama({host: url}), url, holderUrl: holder.url}));
+function clients({holder, entry}: TwoNodes = nodes()) {
+  return [holder, entry].map(({url}) => ({client: new Ollama({host: url}), url, holder}));
 }
 
 const messages = [{role: 'user', content: 'count'}];
@@ -24,7 +21,7 @@ const question = [{role: 'user' as const, content: 'count'}];
 const count = 'tiny-count-F16';
 
 test.serial('S99: chat, streamed and whole, local and remote', async t => {
-  for (const {client} of await clients(t, 'tiny-count-F16.gguf')) {
+  for (const {client} of clients()) {
     const options = {num_predict: 8, seed: -1, repeat_last_n: -1, stop: ['never']};
     const whole = await client.chat({model: count, messages, options});
     t.like(whole, {model: count, done: true, done_reason: 'length', eval_count: 8});
@@ -44,7 +41,7 @@ test.serial('S99: chat, streamed and whole, local and remote', async t => {
 });
 
 test.serial('generate: with a template, raw, with a suffix, whole and streamed, local and remote', async t => {
-  for (const {client} of await clients(t, 'tiny-count-F16.gguf')) {
+  for (const {client} of clients()) {
     const options = {num_predict: 3};
     t.is((await client.generate({model: count, prompt: 'go', system: 'be', options})).response, counted(3));
     const raw = await client.generate({model: count, prompt: ' 1 2 3', raw: true, options});
@@ -76,7 +73,7 @@ test.serial('tool calls have their arguments as objects, and their results find 
       },
     },
   ];
-  for (const {client} of await clients(t, 'tiny-tool-F16.gguf')) {
+  for (const {client} of clients()) {
     const model = 'tiny-tool-F16';
     const {message, done_reason: reason} = await client.chat({model, messages, tools});
     t.is(reason, 'stop');
@@ -96,7 +93,7 @@ test.serial('tool calls have their arguments as objects, and their results find 
 });
 
 test.serial('thinking comes apart from the answer, and only from models that think', async t => {
-  for (const {client} of await clients(t, 'tiny-think-F16.gguf', 'tiny-count-F16.gguf')) {
+  for (const {client} of clients()) {
     const {message} = await client.chat({model: 'tiny-think-F16', messages, think: true});
     t.is(message.thinking?.trim(), 'Let me think.');
     t.is(message.content.trim(), 'The answer is 42.');
@@ -113,7 +110,7 @@ test.serial('thinking comes apart from the answer, and only from models that thi
 
 test.serial('format: an answer in JSON, and in the shape of a schema', async t => {
   const schema = {type: 'object', properties: {a: {type: 'integer'}}, required: ['a']};
-  for (const {client} of await clients(t, 'tiny-count-F16.gguf')) {
+  for (const {client} of clients()) {
     const {message} = await client.chat({model: count, messages, format: schema, options: {num_predict: 200}});
     const answer: unknown = JSON.parse(message.content);
     t.is(typeof Object(answer).a, 'number');
@@ -121,7 +118,7 @@ test.serial('format: an answer in JSON, and in the shape of a schema', async t =
 });
 
 test.serial('embed and embeddings, local and remote', async t => {
-  for (const {client} of await clients(t, 'tiny-embed-F16.gguf')) {
+  for (const {client} of clients()) {
     const model = 'tiny-embed-F16';
     const {embeddings, prompt_eval_count: tokens} = await client.embed({model, input: ['one', 'two three']});
     t.deepEqual(
@@ -146,7 +143,7 @@ test.serial('embed and embeddings, local and remote', async t => {
 });
 
 test.serial('load, ps, show and unload', async t => {
-  for (const {client, holderUrl, url} of await clients(t, 'tiny-count-F16.gguf')) {
+  for (const {client, holder, url} of clients(await startTwoNodes(t, ['tiny-count-F16.gguf']))) {
     t.like(await client.generate({model: count, prompt: ''}), {response: '', done: true, done_reason: 'load'});
     const {models: running} = await client.ps();
     t.like(running[0], {name: `${count}:latest`, model: `${count}:latest`});
@@ -156,7 +153,7 @@ test.serial('load, ps, show and unload', async t => {
     t.deepEqual(shown.capabilities, ['completion', 'insert'], JSON.stringify(shown));
     t.like(shown.details, {format: 'gguf', family: 'llama', quantization_level: 'F16'});
     t.is(Reflect.get(shown.model_info, 'llama.context_length'), 2048);
-    if (url === holderUrl) {
+    if (url === holder.url) {
       t.like(await client.chat({model: count, messages: [], keep_alive: 0}), {done: true, done_reason: 'unload'});
       await until('it is unloaded', async () => (await client.ps()).models.length === 0);
     }
@@ -164,7 +161,7 @@ test.serial('load, ps, show and unload', async t => {
 });
 
 test.serial('C55: tags lists every model of the mesh with a tag, and each listed name works', async t => {
-  for (const {client} of await clients(t, 'tiny-count-F16.gguf', 'tiny-other-Q4_0.gguf')) {
+  for (const {client} of clients(await startTwoNodes(t, ['tiny-count-F16.gguf', 'tiny-other-Q4_0.gguf']))) {
     const {models: listed} = await client.list();
     t.deepEqual(listed.map(({name}) => name).toSorted(), ['tiny-count-F16:latest', 'tiny-other-Q4_0:latest']);
     for (const {name} of listed) {
@@ -176,7 +173,7 @@ test.serial('C55: tags lists every model of the mesh with a tag, and each listed
 });
 
 test.serial("an unknown model is a 404 in Ollama's words, on every path", async t => {
-  for (const {client} of await clients(t, 'tiny-count-F16.gguf')) {
+  for (const {client} of clients()) {
     const model = 'nope';
     const notFound = {name: 'ResponseError', message: "model 'nope' not found"};
     for (const call of [
@@ -195,7 +192,7 @@ test.serial("an unknown model is a 404 in Ollama's words, on every path", async 
 });
 
 test.serial('pull of a known model succeeds, with progress and without', async t => {
-  for (const {client} of await clients(t, 'tiny-count-F16.gguf')) {
+  for (const {client} of clients()) {
     t.deepEqual({...(await client.pull({model: count}))}, {status: 'success'} as object);
     const said: string[] = [];
     for await (const {status} of await client.pull({model: count, stream: true})) said.push(status);
@@ -234,8 +231,8 @@ test.serial('create, copy and delete make and remove names with presets, which o
 });
 
 test.serial('C6, C7: aborting a stream and a whole answer free the slot, local and remote', async t => {
-  for (const {client, url, holderUrl} of await clients(t, 'tiny-deep-F16.gguf')) {
-    const busy = async () => (await engines(holderUrl))[0]?.busy;
+  for (const {client, url, holder} of clients()) {
+    const busy = async () => busyWith(holder, 'tiny-deep-F16');
     const endless = {model: 'tiny-deep-F16', messages, options: {num_predict: 3000}};
     const stream = await client.chat({...endless, stream: true});
     for await (const part of stream) {
@@ -257,7 +254,7 @@ test.serial('C6, C7: aborting a stream and a whole answer free the slot, local a
 });
 
 test.serial('a conversation that is too long loses its oldest messages, unless that is forbidden', async t => {
-  for (const {client} of await clients(t, 'tiny-count-F16.gguf')) {
+  for (const {client} of clients()) {
     const old = Array.from({length: 8}, (_, index) => ({role: 'user', content: `old ${index} ${'x '.repeat(300)}`}));
     const long = [{role: 'system', content: 'be'}, ...old, ...messages];
     const {message} = await client.chat({model: count, messages: long, options: {num_predict: 3}});

@@ -2,12 +2,14 @@ import test from 'ava';
 import OpenAI from 'openai';
 import {counted} from '../support/chat.ts';
 import {engines} from '../support/reports.ts';
-import {startTwoNodes} from '../support/two-nodes.ts';
+import {busyWith, sharedTwoNodes, startTwoNodes} from '../support/two-nodes.ts';
+import type {TwoNodes} from '../support/two-nodes.ts';
 import {until} from '../support/until.ts';
 
 /** Everything of OpenAI besides chat: the same through a node that has the model and through one that has not. */
-async function clients(t: Parameters<typeof startTwoNodes>[0], ...files: readonly string[]) {
-  const {holder, entry} = await startTwoNodes(t, files);
+const nodes = sharedTwoNodes();
+
+function clients({holder, entry}: TwoNodes = nodes()) {
   return [holder, entry].map(({url}) => ({
     url,
     holder,
@@ -26,7 +28,7 @@ const tools = [
 ];
 
 test.serial('a response, whole and streamed', async t => {
-  for (const {client} of await clients(t, 'tiny-count-F16.gguf')) {
+  for (const {client} of clients()) {
     const ask = {model, input: 'count', max_output_tokens: 8};
     const whole = await client.responses.create({...ask, instructions: 'be brief', metadata: {a: 'b'}});
     t.is(whole.output_text, counted(8));
@@ -49,7 +51,7 @@ test.serial('a response, whole and streamed', async t => {
 });
 
 test.serial('a response that fills the context ends as incomplete, whole and streamed', async t => {
-  for (const {client} of await clients(t, 'tiny-count-F16.gguf')) {
+  for (const {client} of clients()) {
     const ask = {model, input: 'x '.repeat(900)}; // leaves room for some 200 of 400 numbers
     const whole = await client.responses.create(ask);
     t.like(whole, {status: 'incomplete', incomplete_details: {reason: 'max_output_tokens'}});
@@ -63,7 +65,7 @@ test.serial('a response that fills the context ends as incomplete, whole and str
 });
 
 test.serial('a response with a tool call, and with reasoning', async t => {
-  for (const {client} of await clients(t, 'tiny-tool-F16.gguf', 'tiny-think-F16.gguf')) {
+  for (const {client} of clients()) {
     const ask = {model: 'tiny-tool-F16', input: 'count', tools};
     const whole = await client.responses.create(ask);
     t.like(whole.output[0], {type: 'function_call', name: 'get_weather', status: 'completed'});
@@ -86,7 +88,7 @@ test.serial('a response with a tool call, and with reasoning', async t => {
 });
 
 test.serial('a conversation goes on with reasoning and tools in its input', async t => {
-  for (const {client} of await clients(t, 'tiny-count-F16.gguf')) {
+  for (const {client} of clients()) {
     const answer = await client.responses.create({
       model,
       max_output_tokens: 2,
@@ -106,7 +108,7 @@ test.serial('a conversation goes on with reasoning and tools in its input', asyn
 });
 
 test.serial('the tokens of an input are counted', async t => {
-  for (const {client, url} of await clients(t, 'tiny-count-F16.gguf')) {
+  for (const {client, url} of clients()) {
     const {input_tokens: tokens} = await client.responses.inputTokens.count({model, input: 'count'});
     t.true(tokens > 5);
     const response = await fetch(`${url}/v1/chat/completions/input_tokens`, {
@@ -118,7 +120,7 @@ test.serial('the tokens of an input are counted', async t => {
 });
 
 test.serial('what a response cannot do here is a 400 that names the field', async t => {
-  for (const {client} of await clients(t, 'tiny-count-F16.gguf')) {
+  for (const {client} of clients()) {
     const ask = {model, input: 'x'};
     for (const [param, odd] of [
       ['previous_response_id', {...ask, previous_response_id: 'resp_1'}],
@@ -133,7 +135,7 @@ test.serial('what a response cannot do here is a 400 that names the field', asyn
 });
 
 test.serial('C54: embeddings are the same as numbers and as base64, which the SDK asks for by itself', async t => {
-  for (const {client} of await clients(t, 'tiny-embed-F16.gguf')) {
+  for (const {client} of clients()) {
     const ask = {model: 'tiny-embed-F16', input: ['one', 'two']};
     const encoded = await client.embeddings.create(ask);
     const plain = await client.embeddings.create({...ask, encoding_format: 'float'});
@@ -151,7 +153,7 @@ test.serial('C54: embeddings are the same as numbers and as base64, which the SD
 });
 
 test.serial('documents are ranked, under each of the paths that clients use', async t => {
-  for (const {url} of await clients(t, 'tiny-rerank-F16.gguf')) {
+  for (const {url} of clients()) {
     for (const path of ['/v1/rerank', '/rerank', '/v1/reranking', '/reranking']) {
       const body = JSON.stringify({model: 'tiny-rerank-F16', query: 'a', documents: ['b', 'c', 'd']});
       const response = await fetch(url + path, {method: 'POST', body});
@@ -166,7 +168,7 @@ test.serial('documents are ranked, under each of the paths that clients use', as
 });
 
 test.serial('a model that cannot do what is asked is a 400 that says so, not something to try again', async t => {
-  for (const {client, holder} of await clients(t, 'tiny-count-F16.gguf', 'tiny-embed-F16.gguf')) {
+  for (const {client, holder} of clients(await startTwoNodes(t, ['tiny-count-F16.gguf', 'tiny-embed-F16.gguf']))) {
     const messages = [{role: 'user' as const, content: 'x'}];
     const file = new File(['RIFF'], 'a.wav');
     const image = {type: 'image_url' as const, image_url: {url: 'data:image/png;base64,AAAA'}};
@@ -184,7 +186,7 @@ test.serial('a model that cannot do what is asked is a 400 that says so, not som
 });
 
 test.serial('what llama-server calls its own fault but is that of the request is a 400', async t => {
-  for (const {client} of await clients(t, 'tiny-tool-F16.gguf', 'tiny-embed-F16.gguf')) {
+  for (const {client} of clients()) {
     const called = {id: 'c', type: 'function', function: {name: 'f', arguments: '{not json'}} as const;
     const messages = [
       {role: 'assistant' as const, tool_calls: [called]},
@@ -202,8 +204,8 @@ test.serial('what llama-server calls its own fault but is that of the request is
 });
 
 test.serial('C6: a client that leaves a response frees the slot', async t => {
-  for (const {client, holder} of await clients(t, 'tiny-deep-F16.gguf')) {
-    const busy = async () => (await engines(holder.url))[0]?.busy;
+  for (const {client, holder} of clients()) {
+    const busy = async () => busyWith(holder, 'tiny-deep-F16');
     const endless = {model: 'tiny-deep-F16', input: 'count', max_output_tokens: 3000};
     for await (const event of await client.responses.create({...endless, stream: true})) {
       if (event.type === 'response.output_text.delta') break;

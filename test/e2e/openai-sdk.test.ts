@@ -1,28 +1,24 @@
-import {randomUUID} from 'node:crypto';
 import test from 'ava';
 import OpenAI from 'openai';
 import {counted} from '../support/chat.ts';
-import {startDaemon} from '../support/daemon.ts';
-import {modelFolder} from '../support/models.ts';
-import {engines, models} from '../support/reports.ts';
+import {busyWith, sharedModels, sharedTwoNodes} from '../support/two-nodes.ts';
 import {until} from '../support/until.ts';
 
 /** The same requests through a node that has the model and through one that has not: same outcome. */
-async function clients(t: Parameters<typeof startDaemon>[0], file: string) {
-  const mesh = `test-${randomUUID().slice(0, 8)}`;
-  const holder = await startDaemon(t, {mesh, models: [await modelFolder(t, file)]});
-  const entry = await startDaemon(t, {mesh});
-  await until('the model is known', async () => (await models(entry.url)).length === 1);
+const nodes = sharedTwoNodes();
+
+function clients() {
+  const {holder, entry} = nodes();
   return [holder, entry].map(({url}) => ({
     client: new OpenAI({baseURL: `${url}/v1`, apiKey: 'any', maxRetries: 0}),
-    holderUrl: holder.url,
+    holder,
   }));
 }
 
 const messages = [{role: 'user' as const, content: 'count'}];
 
 test.serial('S36: chat, streamed and whole, local and remote', async t => {
-  for (const {client} of await clients(t, 'tiny-count-F16.gguf')) {
+  for (const {client} of clients()) {
     const whole = await client.chat.completions.create({model: 'tiny-count-F16', messages, max_tokens: 8});
     t.is(whole.choices[0]?.message.content, counted(8));
     t.is(whole.choices[0]?.finish_reason, 'length');
@@ -48,7 +44,7 @@ test.serial('S36: chat, streamed and whole, local and remote', async t => {
 });
 
 test.serial('completions, and a prompt that is continued', async t => {
-  for (const {client} of await clients(t, 'tiny-count-F16.gguf')) {
+  for (const {client} of clients()) {
     const whole = await client.completions.create({model: 'tiny-count-F16', prompt: ' 1 2 3', max_tokens: 3});
     t.is(whole.choices[0]?.text, ' 4 5 6');
     let text = '';
@@ -65,7 +61,7 @@ test.serial('tool calls, streamed and whole', async t => {
       function: {name: 'get_weather', parameters: {type: 'object', properties: {city: {type: 'string'}}}},
     },
   ];
-  for (const {client} of await clients(t, 'tiny-tool-F16.gguf')) {
+  for (const {client} of clients()) {
     const whole = await client.chat.completions.create({model: 'tiny-tool-F16', messages, tools});
     const [call] = whole.choices[0]?.message.tool_calls ?? [];
     t.is(whole.choices[0]?.finish_reason, 'tool_calls');
@@ -85,12 +81,9 @@ test.serial('tool calls, streamed and whole', async t => {
 });
 
 test.serial('the list of models, one of them, and an unknown one', async t => {
-  for (const {client} of await clients(t, 'tiny-count-F16.gguf')) {
+  for (const {client} of clients()) {
     const listed = await client.models.list();
-    t.deepEqual(
-      listed.data.map(({id}) => id),
-      ['tiny-count-F16'],
-    );
+    t.deepEqual(listed.data.map(({id}) => id).toSorted(), sharedModels);
     t.is((await client.models.retrieve('tiny-count-F16')).id, 'tiny-count-F16');
     await t.throwsAsync(client.models.retrieve('nobody/has:it'), {instanceOf: OpenAI.NotFoundError});
     await t.throwsAsync(client.chat.completions.create({model: 'nope', messages}), {instanceOf: OpenAI.NotFoundError});
@@ -98,8 +91,8 @@ test.serial('the list of models, one of them, and an unknown one', async t => {
 });
 
 test.serial('C6: breaking from a stream and aborting a whole answer free the slot', async t => {
-  for (const {client, holderUrl} of await clients(t, 'tiny-deep-F16.gguf')) {
-    const busy = async () => (await engines(holderUrl))[0]?.busy;
+  for (const {client, holder} of clients()) {
+    const busy = async () => busyWith(holder, 'tiny-deep-F16');
     const endless = {model: 'tiny-deep-F16', messages, max_tokens: 3000};
     for await (const chunk of await client.chat.completions.create({...endless, stream: true})) {
       t.is(chunk.object, 'chat.completion.chunk');
@@ -117,7 +110,7 @@ test.serial('C6: breaking from a stream and aborting a whole answer free the slo
 });
 
 test.serial('R108: a prompt that is too long is a 400 that says so, local and remote', async t => {
-  for (const {client} of await clients(t, 'tiny-count-F16.gguf')) {
+  for (const {client} of clients()) {
     const long = [{role: 'user' as const, content: 'x '.repeat(5000)}];
     for (const stream of [false, true]) {
       const error = await t.throwsAsync(

@@ -4,7 +4,6 @@ import {join} from 'node:path';
 import Anthropic from '@anthropic-ai/sdk';
 import type {EngineReport} from '@hearsay/core';
 import test from 'ava';
-import type {ExecutionContext} from 'ava';
 import {Ollama} from 'ollama';
 import OpenAI from 'openai';
 import {counterModel} from '../../scripts/tiny-models/counter-model.ts';
@@ -14,6 +13,7 @@ import type {Daemon} from '../support/daemon.ts';
 import {picture, recording} from '../support/media.ts';
 import {modelFolder} from '../support/models.ts';
 import {engines, models, requests, why} from '../support/reports.ts';
+import {shared} from '../support/shared.ts';
 import {until} from '../support/until.ts';
 
 /** Real models that hear and see, in real llama-servers: what they say is the same whatever they are shown. */
@@ -31,7 +31,7 @@ interface Senses {
 }
 
 /** Three nodes: one model that hears, the same one but that it sees, and none. */
-async function startSenses(t: ExecutionContext): Promise<Senses> {
+const senses = shared('nodes that hear and see', async (t): Promise<Senses> => {
   const mesh = `test-${randomUUID().slice(0, 8)}`;
   const start = async (name: string, ...files: readonly string[]): Promise<Daemon> =>
     startDaemon(t, {
@@ -47,7 +47,7 @@ async function startSenses(t: ExecutionContext): Promise<Senses> {
     await until('both models are known', async () => (await models(url)).length === 2);
   }
   return {ears, eyes, entry};
-}
+});
 
 async function loadedAt({url}: Daemon): Promise<readonly EngineReport[]> {
   return (await engines(url)).filter(({node}) => node === 'local');
@@ -55,8 +55,9 @@ async function loadedAt({url}: Daemon): Promise<readonly EngineReport[]> {
 
 const clientOf = ({url}: Daemon): OpenAI => new OpenAI({baseURL: `${url}/v1`, apiKey: 'any', maxRetries: 0});
 
+// The first one, because later ones load the model of the node that only sees.
 test.serial('C66: a recording is written down by the node that can hear, whichever is asked', async t => {
-  const {ears, eyes, entry} = await startSenses(t);
+  const {ears, eyes, entry} = senses();
   const file = new File([sound], 'hum.wav', {type: 'audio/wav'});
   for (const daemon of [entry, eyes, ears]) {
     const client = clientOf(daemon);
@@ -130,7 +131,7 @@ test.serial('C6: a client that leaves a transcript frees the slot while others g
 });
 
 test.serial('sound and images in a chat of each dialect go to the node that has the sense for them', async t => {
-  const {ears, eyes, entry} = await startSenses(t);
+  const {ears, eyes, entry} = senses();
   for (const daemon of [entry, ears, eyes]) {
     const openai = clientOf(daemon);
     const seen = openai.chat.completions.create({
@@ -251,7 +252,7 @@ async function transcribeLong(url: string, more?: Blob): Promise<Response> {
 }
 
 test.serial('what a model can hear and see is told to every client, and its tokens are in the journal', async t => {
-  const {entry} = await startSenses(t);
+  const {entry} = senses();
   const told = (await models(entry.url)).map(({capabilities}) => capabilities);
   t.true(told.some(each => each.includes('audio') && !each.includes('vision')));
   t.true(told.some(each => each.includes('vision') && !each.includes('audio')));

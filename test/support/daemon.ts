@@ -147,6 +147,8 @@ function daemonVariables(folder: string, {demo = false, variables}: DaemonOption
     HEARSAY_DEMO: String(demo),
     // None of the models that other programs have on this machine.
     HEARSAY_STORES: '',
+    // The threads of an engine spin while they wait for each other, which costs more than they gain on shared cores.
+    HEARSAY_THREADS: '1',
     ...variables,
   };
 }

@@ -12,6 +12,7 @@ import {testCutLink} from './fault-link.ts';
 import {childrenWith} from './processes.ts';
 import {engines, requests, status} from './reports.ts';
 import {scriptedEngine} from './scripted-engine.ts';
+import {shared} from './shared.ts';
 import {startTwoNodes} from './two-nodes.ts';
 import type {TwoNodes} from './two-nodes.ts';
 import {until} from './until.ts';
@@ -26,29 +27,20 @@ const atOnceMax = 20;
  */
 export function testFaults(dialect: FaultDialect): void {
   const {name, endpoints} = dialect;
-  let nodes: TwoNodes | undefined;
-  const ends: (() => unknown)[] = [];
-  const both = (): TwoNodes => {
-    if (nodes === undefined) throw new Error('the nodes did not start');
-    return nodes;
-  };
+  const both = shared('two nodes, one with a scripted engine', async ends => {
+    const {engine, variables} = scriptedEngine;
+    return startTwoNodes(ends, faultFiles, {engine, variables: {...variables, ...faultSlots}});
+  });
 
-  test.serial.before('two nodes, one with a scripted engine', async t => {
+  test.serial.before('every endpoint answers', async t => {
     t.timeout(120_000);
     setMaxListeners(0);
-    const {engine, variables} = scriptedEngine;
-    const teardown = (end: () => unknown): void => void ends.push(end);
-    nodes = await startTwoNodes({teardown}, faultFiles, {engine, variables: {...variables, ...faultSlots}});
     const fine = faultCases(endpoints, [{at: 'never', how: 'clean end'}], ['local', 'remote']);
     for (const each of fine) {
-      const {status: code, text} = await askCase(nodes, each).answer;
+      const {status: code, text} = await askCase(both(), each).answer;
       t.is(code, 200, `${each.label}: ${text}`);
       if (each.isStream) t.regex(text, each.endpoint.stream?.endMark ?? /never/u, each.label);
     }
-  });
-
-  test.serial.after.always('they end', async () => {
-    for (const end of ends.toReversed()) await end();
   });
 
   test.serial(`C51, R18, R19, R21: an engine that lies or hangs up, ${name}`, async t => {

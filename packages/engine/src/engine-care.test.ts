@@ -60,11 +60,11 @@ test('S102: a request that waits for its first token on a hung engine fails too,
 });
 
 test('an engine that only works for long is not taken for hung', async t => {
-  const host = await trialHost(t, {hung: {...impatient, failuresMax: 20}, contextMax: 4096, slots: 1});
+  const host = await trialHost(t, {hung: {...impatient, failuresMax: 10}, contextMax: 4096, slots: 1});
   const model = await tinyModel('tiny-deep-F16');
   await using reservation = take(host, model);
-  // The prompt alone takes seconds, in which there is no token, only /health.
-  t.is(await spoken(await chat(reservation, {prompt: 'x'.repeat(1_500), tokens: 3})), ' 1 2 3');
+  // The prompt alone takes longer than ten looks; there is no token in that time, only /health.
+  t.is(await spoken(await chat(reservation, {prompt: 'x'.repeat(1_000), tokens: 3})), ' 1 2 3');
 });
 
 for (const [signal, words] of [
@@ -107,8 +107,8 @@ test('R4: a request that is cancelled while its prompt is read keeps its slot un
   await countToThree(host, model);
   const abort = new AbortController();
   const reservation = take(host, model);
-  // The head comes when the slot begins to read the prompt, which takes seconds.
-  const {body} = await chat(reservation, {prompt: 'x'.repeat(2_000), tokens: 3, signal: abort.signal});
+  // The head comes when the slot begins to read the prompt, which takes a second or more.
+  const {body} = await chat(reservation, {prompt: 'x'.repeat(1_000), tokens: 3, signal: abort.signal});
   const reading = Array.fromAsync(body);
   abort.abort(new Error('the client went away'));
   await t.throwsAsync(reading, {message: 'the client went away'});
@@ -126,8 +126,8 @@ test('an engine that does not let go of a cancelled request in time is replaced,
   const pid = snapshotOf(host, model)?.processId ?? 0;
   const abort = new AbortController();
   const reservation = take(host, model);
-  // The head comes when the slot begins to read the prompt, which takes seconds.
-  const {body} = await chat(reservation, {prompt: 'x'.repeat(2_000), tokens: 3, signal: abort.signal});
+  // The head comes when the slot begins to read the prompt, which takes a second or more.
+  const {body} = await chat(reservation, {prompt: 'x'.repeat(1_000), tokens: 3, signal: abort.signal});
   const reading = Array.fromAsync(body);
   abort.abort(new Error('the client went away'));
   await t.throwsAsync(reading, {message: 'the client went away'});
@@ -227,7 +227,7 @@ test('while an engine loads it tells how long that will take, by its last load, 
 });
 
 test('what an engine waits for memory is no part of its load, and no reason to give it up', async t => {
-  const policy = {startTimeoutMs: 4_000, drainTimeoutMs: 100, maxAttempts: 1};
+  const policy = {startTimeoutMs: 3_000, drainTimeoutMs: 100, maxAttempts: 1};
   const host = await trialHost(t, {memoryBytes: 30e6, policy});
   const [first, second] = [await tinyModel('tiny-deep-F16'), await tinyModel('tiny-count-F16')];
   const reservation = take(host, first);

@@ -8,7 +8,7 @@ import {scriptedAnswer, scriptedBody, scriptedCluster} from '../../../test/suppo
 import {until} from '../../../test/support/until.ts';
 
 const megabyte = new Uint8Array(1024 * 1024).fill(13); // the letter that boundaries are looked for by
-const sizeMegabytes = 40;
+const sizeMegabytes = 20;
 
 /** Bytes outside of the heap that something still refers to. */
 function heldBytes(): number {
