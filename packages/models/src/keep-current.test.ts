@@ -1,4 +1,4 @@
-import {copyFile, mkdir, open, readFile, rename, rm, truncate, utimes} from 'node:fs/promises';
+import {copyFile, mkdir, open, readFile, rename, rm, symlink, truncate, utimes} from 'node:fs/promises';
 import {join} from 'node:path';
 import test from 'ava';
 import {isProven} from '@hearsay/core';
@@ -142,4 +142,44 @@ test('where folders can be watched, a change is seen without any poll', async t 
   await rm(join(models, 'deep', countFile));
   await until('the model is gone', () => store.list().length === 0);
   t.deepEqual(store.list(), []);
+});
+
+test('S74: where a link leads out of the folders that are looked into, its target is missed without any poll', async t => {
+  const {models, config, environment} = await makeModelPlace(t, []);
+  const {clock} = environment;
+  const elsewhere = join(models, '..', 'elsewhere');
+  await mkdir(elsewhere);
+  await copyFile(await tinyFile(countFile), join(elsewhere, 'bytes'));
+  await symlink(join(elsewhere, 'bytes'), join(models, countFile));
+  const never = {[Symbol.dispose]: () => {}};
+  const after: typeof clock.after = (ms, run) => (ms < 500 ? clock.after(ms, run) : never);
+  await using store = await startModelStore(config, {...environment, clock: {...clock, after}});
+  await untilProven(store);
+  t.is(store.list().length, 1);
+  await rm(join(elsewhere, 'bytes'));
+  await until('the model is gone', () => store.list().length === 0);
+});
+
+const linuxTest = process.platform === 'linux' ? test : test.skip;
+
+linuxTest('a store at rest is left alone for two seconds at a time', async t => {
+  const {models, config, environment} = await makeModelPlace(t, [countFile]);
+  const {clock} = environment;
+  const stores = [{kind: 'ollama', path: join(models, '..', 'no-such-store')}] as const;
+  const waits: number[] = [];
+  const after: typeof clock.after = (ms, run) => {
+    waits.push(ms);
+    return clock.after(ms, run);
+  };
+  await using store = await startModelStore({...config, stores}, {...environment, clock: {...clock, after}});
+  await untilProven(store);
+  const isLong = (ms: number): boolean => ms > 1000 && ms <= 2000;
+  await until('it rests', () => waits.filter(isLong).length > 0);
+  const before = waits.length;
+  await until('it has rested three times more', () => waits.slice(before).filter(isLong).length >= 3);
+  const doorTimers = (ms: number): boolean => ms > 2000;
+  t.deepEqual(
+    waits.slice(before).filter(ms => !isLong(ms) && !doorTimers(ms)),
+    [],
+  );
 });

@@ -1,16 +1,30 @@
 import {describeError} from '@hearsay/core';
 import type {Environment} from '@hearsay/core';
 import {compareStamps} from './collect-files.ts';
-import type {Collection, PlaceStamps} from './collect-files.ts';
+import type {Collection, PlaceFiles} from './collect-files.ts';
 import {describeFiles} from './describe-files.ts';
 import type {Holding} from './list-models.ts';
 import type {Shelf} from './shelf.ts';
+import {stampSorter} from './sort-stamps.ts';
+import type {SortedStamps} from './sort-stamps.ts';
 import {watchFolders} from './watch-folders.ts';
 
 /**
  * Stamps are compared so often where nothing tells us of changes: a deleted model is out of routing within 2 s (S74).
  */
 const pollMs = 500;
+
+/**
+ * What a watch tells of is compared so often all the same: a folder above may have been moved, or a drive mounted over
+ * it. Where nothing has been yet, something may come.
+ */
+const toldPollMs = 2000;
+
+/** A timer may go off so much before its time; that is no reason for another one. */
+const timerEarlyMs = 5;
+
+/** Comparing what hardly ever needs it may take this share of the time. */
+const toldShareMax = 0.005;
 
 /** Comparing stamps may take this share of the time; slow network disks are polled less often. */
 const pollShareMax = 0.1;
@@ -47,10 +61,14 @@ export function startKeeper(shelf: Shelf, {collect, knows, onLooked}: KeeperWays
   const closing = new AbortController();
   const {signal} = closing;
   const watch = watchFolders(noteEvent, log);
-  let stamps: readonly PlaceStamps[] = [];
+  const sorter = stampSorter(watch);
+  let places: readonly PlaceFiles[] = [];
+  let stamps: SortedStamps = {told: [], untold: []};
   let lookedAtMs = -Infinity;
+  let toldAtMs = -Infinity;
   let lookingMs = 0;
   let comparingMs = 0;
+  let comparingToldMs = 0;
   let hasEvent = false;
   let wake: (() => void) | undefined;
   const first = Promise.withResolvers<void>();
@@ -66,8 +84,8 @@ export function startKeeper(shelf: Shelf, {collect, knows, onLooked}: KeeperWays
     lookedAtMs = clock.monotonicMs();
     const found = await collect(signal);
     await clock.sleep(0, signal); // ten thousand files take a while to group and to compare: not in one turn
-    stamps = found.stamps;
-    watch.set(found.folders);
+    places = found.places;
+    sorter.watch(places);
     shelf.reconcile(found.groups, clock.monotonicMs());
     const waiting = shelf.undescribed().values();
     await Promise.all(Array.from({length: headersAtOnce}, () => describeEach(waiting)));
@@ -86,9 +104,13 @@ export function startKeeper(shelf: Shelf, {collect, knows, onLooked}: KeeperWays
   async function isLookDue(): Promise<boolean> {
     const startMs = clock.monotonicMs();
     if (hasEvent || shelf.isUnsettled() || startMs - lookedAtMs >= rescanMs) return true;
-    const {moved, hung} = await compareStamps(stamps, signal);
+    const {moved, hung} = await compareStamps(stamps.untold, signal);
     if (!hung) comparingMs = clock.monotonicMs() - startMs;
-    return moved;
+    if (moved || startMs + timerEarlyMs < toldDueMs()) return moved;
+    toldAtMs = clock.monotonicMs();
+    const told = await compareStamps(stamps.told, signal);
+    if (!told.hung) comparingToldMs = clock.monotonicMs() - toldAtMs;
+    return told.moved;
   }
 
   /** Resolves after the time, at the first event, or when closing. */
@@ -103,8 +125,14 @@ export function startKeeper(shelf: Shelf, {collect, knows, onLooked}: KeeperWays
     });
   }
 
+  function toldDueMs(): number {
+    return Math.max(toldAtMs, lookedAtMs) + Math.max(toldPollMs, comparingToldMs / toldShareMax);
+  }
+
   /** What is watched tells of itself; for all else the poll is the only way to see that something is gone. */
   function pollPauseMs(): number {
+    const isAllTold = stamps.untold.every(place => place.stamps.length === 0) && !shelf.isUnsettled();
+    if (isAllTold) return toldDueMs() - clock.monotonicMs();
     const pauseMs = Math.max(pollMs, comparingMs / pollShareMax);
     return watch.seesAll() ? pauseMs : Math.min(pauseMs, Math.max(pollMs, unwatchedPauseMsMax - comparingMs));
   }
@@ -113,6 +141,8 @@ export function startKeeper(shelf: Shelf, {collect, knows, onLooked}: KeeperWays
     while (!signal.aborted) {
       try {
         await look();
+        first.resolve();
+        stamps = await sorter.sort(places, signal);
       } catch (error) {
         if (signal.aborted) break;
         log('error', 'looking for models failed; it is tried again', {error: describeError(error)});
