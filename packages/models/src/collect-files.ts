@@ -76,8 +76,7 @@ export function fileCollector(
     if (found.groups.length > 0) hadModels.add(place.path);
     const isMissed = place.kind === 'folder' || hadModels.has(place.path) || found.problem?.includes('answer') === true;
     tell(place.path, isMissed ? describeScan(place.path, found.problem, found.cut) : undefined);
-    if (found.folders.length > 0) return {found, door};
-    return {found: {...found, files: [...found.files, absentStamp(place.path)]}, door};
+    return {found: found.folders.length > 0 ? found : {...found, files: await stampNothing(place.path, door)}, door};
   }
 
   async function findDemo(): Promise<readonly CollectedGroup[]> {
@@ -107,6 +106,15 @@ export function fileCollector(
     const ofPlaces = scans.map(({found: {folders, files}, door}) => ({door, folders, files}));
     return {groups: [...groups.values()], places: [...ofPlaces, ofDemo]};
   };
+}
+
+/** Of a place in which nothing was found: it may be there all the same, as an empty folder or one not ours to read. */
+async function stampNothing(path: string, door: FileDoor): Promise<readonly FileStamp[]> {
+  try {
+    return [(await lookAt(path, door)) ?? absentStamp(path)];
+  } catch {
+    return [absentStamp(path)]; // its disk does not answer
+  }
 }
 
 /** What tells one model's files from another's on this machine. With another projector it is another model. */

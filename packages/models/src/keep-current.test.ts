@@ -1,4 +1,4 @@
-import {copyFile, mkdir, open, readFile, rename, rm, symlink, truncate, utimes} from 'node:fs/promises';
+import {copyFile, mkdir, open, readFile, rename, rm, symlink, truncate, utimes, writeFile} from 'node:fs/promises';
 import {join} from 'node:path';
 import test from 'ava';
 import {isProven} from '@hearsay/core';
@@ -176,10 +176,40 @@ linuxTest('a store at rest is left alone for two seconds at a time', async t => 
   const isLong = (ms: number): boolean => ms > 1000 && ms <= 2000;
   await until('it rests', () => waits.filter(isLong).length > 0);
   const before = waits.length;
-  await until('it has rested three times more', () => waits.slice(before).filter(isLong).length >= 3);
+  await until('it has rested twice more', () => waits.slice(before).filter(isLong).length >= 2);
   const doorTimers = (ms: number): boolean => ms > 2000;
   t.deepEqual(
     waits.slice(before).filter(ms => !isLong(ms) && !doorTimers(ms)),
     [],
   );
+});
+
+test('a store that is there without anything in it is not listed again and again', async t => {
+  const {models, config, environment} = await makeModelPlace(t, []);
+  const store = join(models, '..', 'ollama');
+  await mkdir(store);
+  const {clock} = environment;
+  // A look gives the event loop two turns by sleeping for no time; one may be due anyway, as every fifteen seconds.
+  let turns = 0;
+  const sleep: typeof clock.sleep = (ms, signal) => {
+    if (ms === 0) turns += 1;
+    return clock.sleep(ms, signal);
+  };
+  let rests = 0;
+  const after: typeof clock.after = (ms, run) => {
+    if (ms >= 499 && ms <= 2000) rests += 1;
+    return clock.after(ms, run);
+  };
+  const places = {...config, stores: [{kind: 'ollama', path: store} as const]};
+  await using opened = await startModelStore(places, {...environment, clock: {...clock, after, sleep}});
+  const turnsBefore = turns;
+  await until('it has rested three times', () => rests >= 3);
+  t.true(turns - turnsBefore <= 2, `${turns - turnsBefore} turns`);
+  await mkdir(join(store, 'manifests', 'registry.ollama.ai', 'library', 'count'), {recursive: true});
+  await mkdir(join(store, 'blobs'));
+  await copyFile(await tinyFile(countFile), join(store, 'blobs', `sha256-${'0'.repeat(64)}`));
+  const layer = {mediaType: 'application/vnd.ollama.image.model', digest: `sha256:${'0'.repeat(64)}`, size: 1};
+  const manifest = join(store, 'manifests', 'registry.ollama.ai', 'library', 'count', 'latest');
+  await writeFile(manifest, JSON.stringify({schemaVersion: 2, layers: [layer]}));
+  await until('what comes is found', () => opened.list().length === 1);
 });
