@@ -177,11 +177,28 @@ linuxTest('a store at rest is left alone for two seconds at a time', async t => 
   await until('it rests', () => waits.filter(isLong).length > 0);
   const before = waits.length;
   await until('it has rested twice more', () => waits.slice(before).filter(isLong).length >= 2);
-  const doorTimers = (ms: number): boolean => ms > 2000;
-  t.deepEqual(
-    waits.slice(before).filter(ms => !isLong(ms) && !doorTimers(ms)),
-    [],
-  );
+  // A look may be due anyway, as every fifteen seconds, and something is compared soon after it.
+  const short = waits.slice(before).filter(ms => ms <= 1000);
+  t.true(short.length <= 1, short.join());
+});
+
+test('what comes between a look and the beginning of the watch is found soon', async t => {
+  const {models, config, environment} = await makeModelPlace(t, []);
+  const {clock} = environment;
+  const deep = join(models, 'deep');
+  await mkdir(deep);
+  // After the folders have been listed, and before they are watched, a look gives the event loop a turn.
+  let turns = 0;
+  const sleep: typeof clock.sleep = async (ms, signal) => {
+    turns += 1;
+    if (turns === 1) await copyFile(await tinyFile(countFile), join(deep, countFile));
+    return clock.sleep(ms, signal);
+  };
+  const never = {[Symbol.dispose]: () => {}};
+  const after: typeof clock.after = (ms, run) => (ms <= 500 ? clock.after(ms, run) : never);
+  await using store = await startModelStore(config, {...environment, clock: {...clock, after, sleep}});
+  t.deepEqual(store.list(), []);
+  await until('the model is found', () => store.list().length === 1);
 });
 
 test('a store that is there without anything in it is not listed again and again', async t => {

@@ -24,7 +24,7 @@ const toldPollMs = 2000;
 const timerEarlyMs = 5;
 
 /** Comparing what hardly ever needs it may take this share of the time. */
-const toldShareMax = 0.005;
+const toldShareMax = 0.02;
 
 /** Comparing stamps may take this share of the time; slow network disks are polled less often. */
 const pollShareMax = 0.1;
@@ -125,8 +125,10 @@ export function startKeeper(shelf: Shelf, {collect, knows, onLooked}: KeeperWays
     });
   }
 
+  /** Soon after a look: what happened between it and the beginning of the watch, neither has seen. */
   function toldDueMs(): number {
-    return Math.max(toldAtMs, lookedAtMs) + Math.max(toldPollMs, comparingToldMs / toldShareMax);
+    if (toldAtMs < lookedAtMs) return lookedAtMs + pollMs;
+    return Math.min(toldAtMs + Math.max(toldPollMs, comparingToldMs / toldShareMax), lookedAtMs + rescanMs);
   }
 
   /** What is watched tells of itself; for all else the poll is the only way to see that something is gone. */
