@@ -182,6 +182,20 @@ linuxTest('a store at rest is left alone for two seconds at a time', async t => 
   t.true(short.length <= 1, short.join());
 });
 
+linuxTest('a large store is left alone for longer, so that it costs no more at rest', async t => {
+  const {models, config, environment} = await makeModelPlace(t, []);
+  await Promise.all(Array.from({length: 159}, (_, index) => mkdir(join(models, `a${index}`))));
+  const {clock} = environment;
+  const waits: number[] = [];
+  const after: typeof clock.after = (ms, run) => {
+    waits.push(ms);
+    return clock.after(ms, run);
+  };
+  await using _store = await startModelStore(config, {...environment, clock: {...clock, after}});
+  await until('it rests for 160 times 25 ms', () => waits.some(ms => ms > 3500 && ms <= 4000));
+  t.pass();
+});
+
 test('what comes between a look and the beginning of the watch is found soon', async t => {
   const {models, config, environment} = await makeModelPlace(t, []);
   const {clock} = environment;

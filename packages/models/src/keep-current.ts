@@ -23,8 +23,8 @@ const toldPollMs = 2000;
 /** A timer may go off so much before its time; that is no reason for another one. */
 const timerEarlyMs = 5;
 
-/** Comparing what hardly ever needs it may take this share of the time. */
-const toldShareMax = 0.02;
+/** For each of them, so that large stores cost no more at rest than small ones. */
+const toldPollMsEach = 25;
 
 /** Comparing stamps may take this share of the time; slow network disks are polled less often. */
 const pollShareMax = 0.1;
@@ -35,8 +35,10 @@ const unwatchedPauseMsMax = 1200;
 /** After an event: the other events of the same copy or deletion come within this time and are seen in one look. */
 const gatherMs = 100;
 
-/** Whatever the stamps say, everything is listed anew so often. */
+/** Whatever the stamps say, everything is listed anew so often; a large store that tells of its changes more rarely. */
 const rescanMs = 15_000;
+const toldRescanMsEach = 250;
+const toldRescanMsMax = 60_000;
 
 /** A start waits so long for the first look; ten thousand files on a network disk go on in the background. */
 const startWaitMs = 5000;
@@ -68,7 +70,6 @@ export function startKeeper(shelf: Shelf, {collect, knows, onLooked}: KeeperWays
   let toldAtMs = -Infinity;
   let lookingMs = 0;
   let comparingMs = 0;
-  let comparingToldMs = 0;
   let hasEvent = false;
   let wake: (() => void) | undefined;
   const first = Promise.withResolvers<void>();
@@ -103,14 +104,12 @@ export function startKeeper(shelf: Shelf, {collect, knows, onLooked}: KeeperWays
 
   async function isLookDue(): Promise<boolean> {
     const startMs = clock.monotonicMs();
-    if (hasEvent || shelf.isUnsettled() || startMs - lookedAtMs >= rescanMs) return true;
+    if (hasEvent || shelf.isUnsettled() || startMs >= rescanDueMs()) return true;
     const {moved, hung} = await compareStamps(stamps.untold, signal);
     if (!hung) comparingMs = clock.monotonicMs() - startMs;
     if (moved || startMs + timerEarlyMs < toldDueMs()) return moved;
     toldAtMs = clock.monotonicMs();
-    const told = await compareStamps(stamps.told, signal);
-    if (!told.hung) comparingToldMs = clock.monotonicMs() - toldAtMs;
-    return told.moved;
+    return (await compareStamps(stamps.told, signal)).moved;
   }
 
   /** Resolves after the time, at the first event, or when closing. */
@@ -125,16 +124,24 @@ export function startKeeper(shelf: Shelf, {collect, knows, onLooked}: KeeperWays
     });
   }
 
+  function isAllTold(): boolean {
+    return countOf(stamps.untold) === 0;
+  }
+
+  function rescanDueMs(): number {
+    const eachMs = isAllTold() ? countOf(stamps.told) * toldRescanMsEach : 0;
+    return lookedAtMs + Math.min(toldRescanMsMax, Math.max(rescanMs, eachMs));
+  }
+
   /** Soon after a look: what happened between it and the beginning of the watch, neither has seen. */
   function toldDueMs(): number {
     if (toldAtMs < lookedAtMs) return lookedAtMs + pollMs;
-    return Math.min(toldAtMs + Math.max(toldPollMs, comparingToldMs / toldShareMax), lookedAtMs + rescanMs);
+    return Math.min(toldAtMs + Math.max(toldPollMs, countOf(stamps.told) * toldPollMsEach), rescanDueMs());
   }
 
   /** What is watched tells of itself; for all else the poll is the only way to see that something is gone. */
   function pollPauseMs(): number {
-    const isAllTold = stamps.untold.every(place => place.stamps.length === 0) && !shelf.isUnsettled();
-    if (isAllTold) return toldDueMs() - clock.monotonicMs();
+    if (isAllTold() && !shelf.isUnsettled()) return toldDueMs() - clock.monotonicMs();
     const pauseMs = Math.max(pollMs, comparingMs / pollShareMax);
     return watch.seesAll() ? pauseMs : Math.min(pauseMs, Math.max(pollMs, unwatchedPauseMsMax - comparingMs));
   }
@@ -173,4 +180,8 @@ export function startKeeper(shelf: Shelf, {collect, knows, onLooked}: KeeperWays
       await keeping;
     },
   };
+}
+
+function countOf(places: SortedStamps['told']): number {
+  return places.reduce((count, {stamps}) => count + stamps.length, 0);
 }
