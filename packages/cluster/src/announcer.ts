@@ -127,7 +127,7 @@ export function startAnnouncer(config: AnnouncerConfig, deps: AnnouncerDeps, tel
       ttlMs: 3 * beatPeriodMs(nodeCount()) + 1000,
       loadSeq: engines.loadSeq(),
       inventory: currentInventory().digest,
-      engines: describeEngines(engines.engines(), models.list(), clock.wallMs()),
+      engines: describeEngines(engines.engines(), models.list, clock.wallMs()),
       memory: memoryNow,
       flags: closed ? {...ownFlags(), draining: true} : ownFlags(),
     };
@@ -223,9 +223,10 @@ function withLearned(model: ModelFacts, learned: LearnedFacts | undefined): Mode
 /** Engines that others can make use of. The digest is the store's of today: it may have been proven since the start. */
 function describeEngines(
   snapshots: readonly EngineSnapshot[],
-  stored: readonly StoredModel[],
+  list: () => readonly StoredModel[],
   wallMs: number,
 ): readonly EngineBeat[] {
+  const stored = snapshots.length === 0 ? [] : list(); // at rest there is nothing to look for in a long list
   return snapshots.flatMap((snapshot): readonly EngineBeat[] => {
     const model = stored.find(({key}) => key === snapshot.key);
     const readiness = readinessOf(snapshot);

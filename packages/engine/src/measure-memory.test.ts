@@ -3,9 +3,15 @@ import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import test from 'ava';
 import type {ExecutionContext} from 'ava';
-import {measureMemory, withinCgroup} from './measure-memory.ts';
+import type {MemoryFacts} from '@hearsay/core';
+import {manualClock} from '../../../test/support/manual-clock.ts';
+import {memoryMeter} from './measure-memory.ts';
 
 const machine = {kind: 'ram', totalBytes: 64e9, freeBytes: 40e9} as const;
+
+function withinCgroup(facts: MemoryFacts, root: string, membership: string): MemoryFacts {
+  return memoryMeter(manualClock(), {machine: () => facts, root, membership: () => membership})();
+}
 
 /** Files as cgroups show them: folder → file → text. */
 async function cgroups(
@@ -22,7 +28,7 @@ async function cgroups(
 }
 
 test('this machine has memory, and some of it is free', t => {
-  const {kind, totalBytes, freeBytes} = measureMemory();
+  const {kind, totalBytes, freeBytes} = memoryMeter(manualClock())();
   t.is(kind, 'ram');
   t.true(totalBytes > 0 && freeBytes > 0 && freeBytes <= totalBytes);
 });
@@ -71,4 +77,27 @@ test('the limit of a group of version 1 counts, also where a container sees its 
 test('a group of version 1 without a limit changes nothing', async t => {
   const files = {'memory.limit_in_bytes': '9223372036854771712\n', 'memory.usage_in_bytes': '6000000000\n'};
   t.deepEqual(withinCgroup(machine, await cgroups(t, {memory: files}), '4:memory:/\n'), machine);
+});
+
+test('a limit that changes counts at once, and one that comes later after fifteen seconds', async t => {
+  const root = await cgroups(t, {
+    'a.slice': {'memory.max': '8000\n', 'memory.current': '6000\n'},
+    'a.slice/b.service': {'memory.max': 'max\n', 'memory.current': '5000\n'},
+  });
+  const clock = manualClock();
+  let memberships = 0;
+  const membership = (): string => {
+    memberships += 1;
+    return '0::/a.slice/b.service\n';
+  };
+  const measure = memoryMeter(clock, {machine: () => machine, root, membership});
+  t.is(measure().freeBytes, 2000);
+  await writeFile(join(root, 'a.slice', 'memory.max'), '9000\n');
+  t.is(measure().freeBytes, 3000);
+  await writeFile(join(root, 'a.slice', 'b.service', 'memory.max'), '5500\n');
+  await clock.advance(14_999);
+  t.is(measure().freeBytes, 3000);
+  t.is(memberships, 1);
+  await clock.advance(1);
+  t.is(measure().freeBytes, 500);
 });

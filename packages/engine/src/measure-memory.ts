@@ -1,17 +1,48 @@
-import {readFileSync} from 'node:fs';
+import {existsSync, readFileSync} from 'node:fs';
 import {freemem, totalmem} from 'node:os';
 import {dirname, join} from 'node:path';
-import type {MemoryFacts} from '@hearsay/core';
+import type {Clock, MemoryFacts} from '@hearsay/core';
 
 /** Most levels of cgroups looked at; systemd and containers nest fewer. */
 const levelsMax = 16;
 
-/** Memory for models in system RAM: what the machine has, or less where a container or a service is limited to less. */
-export function measureMemory(): MemoryFacts {
-  const machine = {kind: 'ram', totalBytes: totalmem(), freeBytes: freemem()} as const;
-  return process.platform === 'linux'
-    ? withinCgroup(machine, '/sys/fs/cgroup', readText('/proc/self/cgroup'))
-    : machine;
+/** A limit that a group is given later counts after this time; to look at every group is a dozen files. */
+const groupsAgeMsMax = 15_000;
+
+/** Where it is told what this process may take. */
+interface MemorySources {
+  readonly machine: () => MemoryFacts;
+  /** The folder of all cgroups. */
+  readonly root: string;
+  /** What `/proc/self/cgroup` says. */
+  readonly membership: () => string;
+}
+
+const systemSources: MemorySources = {
+  machine: () => ({kind: 'ram', totalBytes: totalmem(), freeBytes: freemem()}),
+  root: '/sys/fs/cgroup',
+  membership: () => (process.platform === 'linux' ? readText('/proc/self/cgroup') : ''),
+};
+
+/**
+ * Measures memory for models in system RAM: what the machine has, or less where a container or a service is limited to
+ * less. Every beat asks, so only the groups that have a limit are read each time.
+ */
+export function memoryMeter(
+  clock: Pick<Clock, 'monotonicMs'>,
+  {machine, root, membership}: MemorySources = systemSources,
+): () => MemoryFacts {
+  let groups: readonly Group[] = [];
+  let lookedAtMs = -Infinity;
+  return () => {
+    const facts = machine();
+    const nowMs = clock.monotonicMs();
+    if (nowMs - lookedAtMs >= groupsAgeMsMax) {
+      groups = limitedGroups(root, membership(), facts.totalBytes);
+      lookedAtMs = nowMs;
+    }
+    return groups.reduce(withinGroup, facts);
+  };
 }
 
 /** Where a version of cgroups keeps what, and which line of `/proc/self/cgroup` names the group. */
@@ -42,23 +73,27 @@ const versions: readonly GroupFiles[] = [
   },
 ];
 
-/**
- * Respects the limits of cgroups, version 2 and 1, of this group and of those around it. Cached file pages that are not
- * in use count as free, because the kernel gives them up first.
- */
-export function withinCgroup(machine: MemoryFacts, root: string, membership: string): MemoryFacts {
-  let facts = machine;
-  for (const version of versions) {
-    let group = version.membership.exec(membership)?.groups?.['path'];
-    for (let level = 0; group !== undefined && level < levelsMax; level += 1) {
-      facts = withinGroup(facts, join(root, version.folder, group), version);
-      group = group === '/' ? undefined : dirname(group);
-    }
-  }
-  return facts;
+interface Group {
+  readonly folder: string;
+  readonly files: GroupFiles;
 }
 
-function withinGroup(facts: MemoryFacts, folder: string, files: GroupFiles): MemoryFacts {
+/** Of cgroups of version 2 and 1: this one and those around it that may have less than the machine. */
+function limitedGroups(root: string, membership: string, totalBytes: number): readonly Group[] {
+  return versions.flatMap(files => {
+    const limited: Group[] = [];
+    let path = files.membership.exec(membership)?.groups?.['path'];
+    for (let level = 0; path !== undefined && level < levelsMax; level += 1) {
+      const folder = join(root, files.folder, path);
+      if (Number.parseInt(readText(join(folder, files.limit)), 10) < totalBytes) limited.push({folder, files});
+      path = path === '/' ? undefined : dirname(path);
+    }
+    return limited;
+  });
+}
+
+/** Cached file pages that are not in use count as free, because the kernel gives them up first. */
+function withinGroup(facts: MemoryFacts, {folder, files}: Group): MemoryFacts {
   const limitBytes = Number.parseInt(readText(join(folder, files.limit)), 10);
   const usedBytes = Number.parseInt(readText(join(folder, files.used)), 10);
   if (Number.isNaN(limitBytes) || Number.isNaN(usedBytes)) return facts;
@@ -71,10 +106,11 @@ function withinGroup(facts: MemoryFacts, folder: string, files: GroupFiles): Mem
   };
 }
 
+/** Empty when there is no such file; found out without an error, which costs more than the look. */
 function readText(path: string): string {
   try {
-    return readFileSync(path, 'utf8');
+    return existsSync(path) ? readFileSync(path, 'utf8') : '';
   } catch {
-    return ''; // no such limit here
+    return ''; // gone meanwhile, or not ours to read
   }
 }

@@ -40,7 +40,7 @@ export class MemoryProbe {
     this.#watchClocks();
     if (this.#devices.length > 0 && this.#clock.monotonicMs() - this.#lookedAtMs > lookAgainMs) void this.look();
     const ram = this.#sources.ram();
-    const places = this.#placesBeside(ram);
+    const places = this.#placesBeside(ram.totalBytes);
     if (places.length === 0) return ram;
     const [totalBytes, freeBytes] = [
       sum(places.map(place => place.totalBytes)),
@@ -51,12 +51,12 @@ export class MemoryProbe {
 
   /** The devices of the last look, where they are a place for models; else none. */
   places(): readonly Device[] {
-    return this.#placesBeside(this.#sources.ram());
+    return this.#devices.length === 0 ? [] : this.#placesBeside(this.#sources.ram().totalBytes);
   }
 
-  #placesBeside(ram: MemoryFacts): readonly Device[] {
+  #placesBeside(ramBytes: number): readonly Device[] {
     const total = sum(this.#devices.map(({totalBytes}) => totalBytes));
-    return total === 0 || total < Math.min(deviceBytesLeast, ram.totalBytes) ? [] : this.#devices;
+    return total === 0 || total < Math.min(deviceBytesLeast, ramBytes) ? [] : this.#devices;
   }
 
   /** False before the first look and after a sleep of the machine: then nothing may be promised before `look`. */

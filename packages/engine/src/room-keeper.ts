@@ -52,8 +52,10 @@ export class RoomKeeper {
   memory(): MemoryFacts {
     const nowMs = this.#deps.clock.monotonicMs();
     if (this.#told !== undefined && nowMs - this.#told.atMs < toldAgainMs) return this.#told.facts;
-    const {kind, totalBytes} = this.#measured();
-    const facts = {kind, totalBytes, freeBytes: Math.max(0, Math.min(totalBytes, this.#freeBytes(undefined)))};
+    const measured = this.#measured();
+    const {kind, totalBytes} = measured;
+    const freeBytes = this.#freeOf(measured, undefined, 0);
+    const facts = {kind, totalBytes, freeBytes: Math.max(0, Math.min(totalBytes, freeBytes))};
     this.#told = {facts, atMs: nowMs};
     return facts;
   }
@@ -232,7 +234,10 @@ export class RoomKeeper {
 
   /** What no engine of ours claims and nobody has taken: measured now, foreign programs included (R84). */
   #freeBytes(exceptKey: string | undefined, ownBytes = 0): number {
-    const {freeBytes, totalBytes, kind} = this.#measured();
+    return this.#freeOf(this.#measured(), exceptKey, ownBytes);
+  }
+
+  #freeOf({freeBytes, totalBytes, kind}: MemoryFacts, exceptKey: string | undefined, ownBytes: number): number {
     const tenants = this.#deps.tenants().filter(({key, state}) => key !== exceptKey && hasMemory(state));
     const unseen = tenants.map(tenant => this.#unseenBytes(tenant, kind)).reduce((sum, bytes) => sum + bytes, 0);
     return Math.min(freeBytes + ownBytes - unseen, totalBytes - sumNeeds(this.#residents(exceptKey)));

@@ -9,7 +9,7 @@ import type {HungPolicy} from './hung-watch.ts';
 import {installHint} from './install-hint.ts';
 import {listDevices} from './list-devices.ts';
 import {LoadTimes} from './load-times.ts';
-import {measureMemory} from './measure-memory.ts';
+import {memoryMeter} from './measure-memory.ts';
 import {openMemoryNotes} from './memory-notes.ts';
 import {MemoryProbe} from './memory-probe.ts';
 import {ModelNeeds} from './model-needs.ts';
@@ -94,7 +94,7 @@ export async function startEngineHost(config: EngineHostConfig, environment: Env
   const loadTimes = await LoadTimes.open(config.loadTimesFile, environment.log);
   const {engine} = config;
   const devices = async () => (engine === undefined ? [] : listDevices(engine, environment));
-  const probe = new MemoryProbe({ram: measureMemory, devices}, environment);
+  const probe = new MemoryProbe({ram: memoryMeter(environment.clock), devices}, environment);
   await within(environment.clock, devicesWithinMs, probe.look());
   return new LocalEngineHost({config, needs, probe, loadTimes, opened: stack.move()}, environment);
 }

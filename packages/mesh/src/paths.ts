@@ -60,6 +60,7 @@ export class Paths implements AsyncDisposable {
 
   async #reserve(): Promise<void> {
     const {relays, links, admissions, node} = this.#parts;
+    if (relays.size === 0) return; // as nearly always, and to ask libp2p where it listens is dear
     const held = this.reservations();
     const wanted = [...relays]
       .filter(relay => links.isDirect(relay) && admissions.isAdmitted(relay) && !held.includes(relay))

@@ -3,21 +3,26 @@ import type {Clock, Log} from '@hearsay/core';
 import {fileDoor} from './file-door.ts';
 import type {FileDoor} from './file-door.ts';
 import {absentStamp, isSameStamp, lookAt} from './file-stamp.ts';
-import type {FileStamp} from './file-stamp.ts';
+import type {FileStamp, Look} from './file-stamp.ts';
 import {placeScanner} from './scan-place.ts';
 import type {FoundGroup, PlaceScan, StorePlace} from './scan-place.ts';
 
 /** Everything that lies in the places we look at. */
 export interface Collection {
   readonly groups: readonly CollectedGroup[];
-  /** Folders to watch. */
-  readonly folders: readonly FileStamp[];
-  /** By place: folders and files whose stamps tell whether anything has changed since. */
-  readonly stamps: readonly PlaceStamps[];
+  /** What lies where; the stamps tell whether anything has changed since. */
+  readonly places: readonly PlaceFiles[];
 }
 
 export interface CollectedGroup extends FoundGroup {
   readonly door: FileDoor;
+}
+
+/** Everything in one place whose change matters. */
+export interface PlaceFiles {
+  readonly door: FileDoor;
+  readonly folders: readonly Look[];
+  readonly files: readonly FileStamp[];
 }
 
 export interface PlaceStamps {
@@ -71,8 +76,7 @@ export function fileCollector(
     if (found.groups.length > 0) hadModels.add(place.path);
     const isMissed = place.kind === 'folder' || hadModels.has(place.path) || found.problem?.includes('answer') === true;
     tell(place.path, isMissed ? describeScan(place.path, found.problem, found.cut) : undefined);
-    if (found.folders.length > 0) return {found, door};
-    return {found: {...found, files: [...found.files, absentStamp(place.path)]}, door};
+    return {found: found.folders.length > 0 ? found : {...found, files: await stampNothing(place.path, door)}, door};
   }
 
   async function findDemo(): Promise<readonly CollectedGroup[]> {
@@ -98,14 +102,19 @@ export function fileCollector(
         groups.set(place, other === undefined ? {...group, door} : joined(other, group));
       }
     }
-    const demoStamps = {door: demoDoor, stamps: demo.flatMap(({files}) => files)};
-    const stamps = scans.map(({found, door}) => ({door, stamps: [...found.folders, ...found.files]}));
-    return {
-      groups: [...groups.values()],
-      folders: scans.flatMap(({found}) => found.folders),
-      stamps: [...stamps, demoStamps],
-    };
+    const ofDemo = {door: demoDoor, folders: [], files: demo.flatMap(({files}) => files)};
+    const ofPlaces = scans.map(({found: {folders, files}, door}) => ({door, folders, files}));
+    return {groups: [...groups.values()], places: [...ofPlaces, ofDemo]};
   };
+}
+
+/** Of a place in which nothing was found: it may be there all the same, as an empty folder or one not ours to read. */
+async function stampNothing(path: string, door: FileDoor): Promise<readonly FileStamp[]> {
+  try {
+    return [(await lookAt(path, door)) ?? absentStamp(path)];
+  } catch {
+    return [absentStamp(path)]; // its disk does not answer
+  }
 }
 
 /** What tells one model's files from another's on this machine. With another projector it is another model. */

@@ -56,3 +56,21 @@ test('whoever waits at a door is let go when everything closes', async t => {
     [reason, reason, reason],
   );
 });
+
+test('one timer serves all that pass, and still ends what entered late three seconds later', async t => {
+  const manual = manualClock();
+  let timers = 0;
+  const after: typeof manual.after = (ms, run) => {
+    timers += 1;
+    return manual.after(ms, run);
+  };
+  const door = fileDoor({...manual, after}, new AbortController().signal);
+  for (let count = 0; count < 100; count += 1) await door.pass(async () => count);
+  t.is(timers, 1);
+  await manual.advance(1000);
+  const end = door.pass(never).catch((error: unknown) => error);
+  await manual.advance(2900);
+  t.is(await Promise.race([end, Promise.resolve('inside')]), 'inside');
+  await manual.advance(100);
+  t.true((await end) instanceof Fault);
+});

@@ -28,13 +28,21 @@ const answerMsMax = 3000;
 /** Half of the threads that Node has for files, so that one dead disk leaves some for all others. */
 const callsAtOnce = 2;
 
+interface Visit {
+  readonly enteredMs: number;
+  readonly giveUp: (error: unknown) => void;
+  isLate: boolean;
+}
+
 export function fileDoor(clock: Clock, signal: AbortSignal): FileDoor {
   const waiting: (() => void)[] = [];
-  const insiders = new Set<(error: unknown) => void>();
+  const inside = new Set<Visit>();
   let free = callsAtOnce;
   let hung = 0;
+  let timer: Disposable | undefined;
   signal.addEventListener('abort', () => {
-    for (const reject of insiders) reject(signal.reason);
+    timer?.[Symbol.dispose]();
+    for (const visit of inside) visit.giveUp(signal.reason);
     letIn();
   });
 
@@ -58,32 +66,45 @@ export function fileDoor(clock: Clock, signal: AbortSignal): FileDoor {
     throw signal.aborted ? signal.reason : doesNotAnswer();
   }
 
+  /** One timer for all that go in and out: a timer for each would cost more than the call it guards. */
+  function watchTime(): void {
+    const [oldest] = inside;
+    if (timer !== undefined || oldest === undefined || signal.aborted) return;
+    timer = clock.after(oldest.enteredMs + answerMsMax - clock.monotonicMs(), () => {
+      timer = undefined;
+      const nowMs = clock.monotonicMs();
+      for (const visit of inside) if (nowMs - visit.enteredMs >= answerMsMax) expire(visit);
+      watchTime();
+    });
+  }
+
+  function expire(visit: Visit): void {
+    inside.delete(visit);
+    visit.isLate = true;
+    hung += 1;
+    visit.giveUp(doesNotAnswer());
+    letIn();
+  }
+
   return {
     async pass(call, discard) {
       signal.throwIfAborted();
       await enter();
       const early = Promise.withResolvers<never>();
-      insiders.add(early.reject);
-      let isLate = false;
-      function giveUp(error: unknown): void {
-        isLate = true;
-        hung += 1;
-        early.reject(error);
-        letIn();
-      }
-      const timer = clock.after(answerMsMax, () => giveUp(doesNotAnswer()));
+      const visit: Visit = {enteredMs: clock.monotonicMs(), giveUp: early.reject, isLate: false};
+      inside.add(visit);
+      watchTime();
       const calling = call().finally(() => {
-        if (isLate) hung -= 1;
+        if (visit.isLate) hung -= 1;
         leave();
       });
       try {
         return await Promise.race([calling, early.promise]);
       } catch (error) {
-        if (isLate || signal.aborted) void calling.then(discard, () => {});
+        if (visit.isLate || signal.aborted) void calling.then(discard, () => {});
         throw error;
       } finally {
-        timer[Symbol.dispose]();
-        insiders.delete(early.reject);
+        inside.delete(visit);
       }
     },
   };

@@ -24,9 +24,13 @@ const checkEveryMs = 30 * 24 * 3600_000;
 /** Works so long before it rests. */
 const spellMs = 20;
 
-export function startHashing(shelf: Shelf, cache: DigestCache, {clock, log}: Environment): Hashing {
-  const closing = new AbortController();
-  const {signal} = closing;
+/** Ends when the signal aborts, with which the doors close too: that is no trouble of a model. */
+export function startHashing(
+  shelf: Shelf,
+  cache: DigestCache,
+  {clock, log}: Environment,
+  signal: AbortSignal,
+): Hashing {
   /** Changed while being hashed: nothing to do until the next look has seen it too. */
   const stale = new WeakSet<Holding['files']>();
   /** Read in this run, whatever became of it. */
@@ -136,7 +140,6 @@ export function startHashing(shelf: Shelf, cache: DigestCache, {clock, log}: Env
       if (!isRunning) running = hashAll();
     },
     async [Symbol.asyncDispose]() {
-      closing.abort(new Error('the model store is closing'));
       await running;
     },
   };

@@ -1,4 +1,4 @@
-import {copyFile, mkdir, open, readFile, rename, rm, truncate, utimes} from 'node:fs/promises';
+import {copyFile, mkdir, open, readFile, rename, rm, symlink, truncate, utimes, writeFile} from 'node:fs/promises';
 import {join} from 'node:path';
 import test from 'ava';
 import {isProven} from '@hearsay/core';
@@ -142,4 +142,105 @@ test('where folders can be watched, a change is seen without any poll', async t 
   await rm(join(models, 'deep', countFile));
   await until('the model is gone', () => store.list().length === 0);
   t.deepEqual(store.list(), []);
+});
+
+test('S74: where a link leads out of the folders that are looked into, its target is missed without any poll', async t => {
+  const {models, config, environment} = await makeModelPlace(t, []);
+  const {clock} = environment;
+  const elsewhere = join(models, '..', 'elsewhere');
+  await mkdir(elsewhere);
+  await copyFile(await tinyFile(countFile), join(elsewhere, 'bytes'));
+  await symlink(join(elsewhere, 'bytes'), join(models, countFile));
+  const never = {[Symbol.dispose]: () => {}};
+  const after: typeof clock.after = (ms, run) => (ms < 500 ? clock.after(ms, run) : never);
+  await using store = await startModelStore(config, {...environment, clock: {...clock, after}});
+  await untilProven(store);
+  t.is(store.list().length, 1);
+  await rm(join(elsewhere, 'bytes'));
+  await until('the model is gone', () => store.list().length === 0);
+});
+
+const linuxTest = process.platform === 'linux' ? test : test.skip;
+
+linuxTest('a store at rest is left alone for two seconds at a time', async t => {
+  const {models, config, environment} = await makeModelPlace(t, [countFile]);
+  const {clock} = environment;
+  const stores = [{kind: 'ollama', path: join(models, '..', 'no-such-store')}] as const;
+  const waits: number[] = [];
+  const after: typeof clock.after = (ms, run) => {
+    waits.push(ms);
+    return clock.after(ms, run);
+  };
+  await using store = await startModelStore({...config, stores}, {...environment, clock: {...clock, after}});
+  await untilProven(store);
+  const isLong = (ms: number): boolean => ms > 1000 && ms <= 2000;
+  await until('it rests', () => waits.filter(isLong).length > 0);
+  const before = waits.length;
+  await until('it has rested twice more', () => waits.slice(before).filter(isLong).length >= 2);
+  // A look may be due anyway, as every fifteen seconds, and something is compared soon after it.
+  const short = waits.slice(before).filter(ms => ms <= 1000);
+  t.true(short.length <= 1, short.join());
+});
+
+linuxTest('a large store is left alone for longer, so that it costs no more at rest', async t => {
+  const {models, config, environment} = await makeModelPlace(t, []);
+  await Promise.all(Array.from({length: 159}, (_, index) => mkdir(join(models, `a${index}`))));
+  const {clock} = environment;
+  const waits: number[] = [];
+  const after: typeof clock.after = (ms, run) => {
+    waits.push(ms);
+    return clock.after(ms, run);
+  };
+  await using _store = await startModelStore(config, {...environment, clock: {...clock, after}});
+  await until('it rests for 160 times 25 ms', () => waits.some(ms => ms > 3500 && ms <= 4000));
+  t.pass();
+});
+
+test('what comes between a look and the beginning of the watch is found soon', async t => {
+  const {models, config, environment} = await makeModelPlace(t, []);
+  const {clock} = environment;
+  const deep = join(models, 'deep');
+  await mkdir(deep);
+  // After the folders have been listed, and before they are watched, a look gives the event loop a turn.
+  let turns = 0;
+  const sleep: typeof clock.sleep = async (ms, signal) => {
+    turns += 1;
+    if (turns === 1) await copyFile(await tinyFile(countFile), join(deep, countFile));
+    return clock.sleep(ms, signal);
+  };
+  const never = {[Symbol.dispose]: () => {}};
+  const after: typeof clock.after = (ms, run) => (ms <= 500 ? clock.after(ms, run) : never);
+  await using store = await startModelStore(config, {...environment, clock: {...clock, after, sleep}});
+  t.deepEqual(store.list(), []);
+  await until('the model is found', () => store.list().length === 1);
+});
+
+test('a store that is there without anything in it is not listed again and again', async t => {
+  const {models, config, environment} = await makeModelPlace(t, []);
+  const store = join(models, '..', 'ollama');
+  await mkdir(store);
+  const {clock} = environment;
+  // A look gives the event loop two turns by sleeping for no time; one may be due anyway, as every fifteen seconds.
+  let turns = 0;
+  const sleep: typeof clock.sleep = (ms, signal) => {
+    if (ms === 0) turns += 1;
+    return clock.sleep(ms, signal);
+  };
+  let rests = 0;
+  const after: typeof clock.after = (ms, run) => {
+    if (ms >= 499 && ms <= 2000) rests += 1;
+    return clock.after(ms, run);
+  };
+  const places = {...config, stores: [{kind: 'ollama', path: store} as const]};
+  await using opened = await startModelStore(places, {...environment, clock: {...clock, after, sleep}});
+  const turnsBefore = turns;
+  await until('it has rested three times', () => rests >= 3);
+  t.true(turns - turnsBefore <= 2, `${turns - turnsBefore} turns`);
+  await mkdir(join(store, 'manifests', 'registry.ollama.ai', 'library', 'count'), {recursive: true});
+  await mkdir(join(store, 'blobs'));
+  await copyFile(await tinyFile(countFile), join(store, 'blobs', `sha256-${'0'.repeat(64)}`));
+  const layer = {mediaType: 'application/vnd.ollama.image.model', digest: `sha256:${'0'.repeat(64)}`, size: 1};
+  const manifest = join(store, 'manifests', 'registry.ollama.ai', 'library', 'count', 'latest');
+  await writeFile(manifest, JSON.stringify({schemaVersion: 2, layers: [layer]}));
+  await until('what comes is found', () => opened.list().length === 1);
 });

@@ -1,16 +1,30 @@
 import {describeError} from '@hearsay/core';
 import type {Environment} from '@hearsay/core';
 import {compareStamps} from './collect-files.ts';
-import type {Collection, PlaceStamps} from './collect-files.ts';
+import type {Collection, PlaceFiles} from './collect-files.ts';
 import {describeFiles} from './describe-files.ts';
 import type {Holding} from './list-models.ts';
 import type {Shelf} from './shelf.ts';
+import {stampSorter} from './sort-stamps.ts';
+import type {SortedStamps} from './sort-stamps.ts';
 import {watchFolders} from './watch-folders.ts';
 
 /**
  * Stamps are compared so often where nothing tells us of changes: a deleted model is out of routing within 2 s (S74).
  */
 const pollMs = 500;
+
+/**
+ * What a watch tells of is compared so often all the same: a folder above may have been moved, or a drive mounted over
+ * it. Where nothing has been yet, something may come.
+ */
+const toldPollMs = 2000;
+
+/** A timer may go off so much before its time; that is no reason for another one. */
+const timerEarlyMs = 5;
+
+/** For each of them, so that large stores cost no more at rest than small ones. */
+const toldPollMsEach = 25;
 
 /** Comparing stamps may take this share of the time; slow network disks are polled less often. */
 const pollShareMax = 0.1;
@@ -21,8 +35,10 @@ const unwatchedPauseMsMax = 1200;
 /** After an event: the other events of the same copy or deletion come within this time and are seen in one look. */
 const gatherMs = 100;
 
-/** Whatever the stamps say, everything is listed anew so often. */
+/** Whatever the stamps say, everything is listed anew so often; a large store that tells of its changes more rarely. */
 const rescanMs = 15_000;
+const toldRescanMsEach = 250;
+const toldRescanMsMax = 60_000;
 
 /** A start waits so long for the first look; ten thousand files on a network disk go on in the background. */
 const startWaitMs = 5000;
@@ -47,8 +63,11 @@ export function startKeeper(shelf: Shelf, {collect, knows, onLooked}: KeeperWays
   const closing = new AbortController();
   const {signal} = closing;
   const watch = watchFolders(noteEvent, log);
-  let stamps: readonly PlaceStamps[] = [];
+  const sorter = stampSorter(watch);
+  let places: readonly PlaceFiles[] = [];
+  let stamps: SortedStamps = {told: [], untold: []};
   let lookedAtMs = -Infinity;
+  let toldAtMs = -Infinity;
   let lookingMs = 0;
   let comparingMs = 0;
   let hasEvent = false;
@@ -66,8 +85,8 @@ export function startKeeper(shelf: Shelf, {collect, knows, onLooked}: KeeperWays
     lookedAtMs = clock.monotonicMs();
     const found = await collect(signal);
     await clock.sleep(0, signal); // ten thousand files take a while to group and to compare: not in one turn
-    stamps = found.stamps;
-    watch.set(found.folders);
+    places = found.places;
+    sorter.watch(places);
     shelf.reconcile(found.groups, clock.monotonicMs());
     const waiting = shelf.undescribed().values();
     await Promise.all(Array.from({length: headersAtOnce}, () => describeEach(waiting)));
@@ -85,10 +104,12 @@ export function startKeeper(shelf: Shelf, {collect, knows, onLooked}: KeeperWays
 
   async function isLookDue(): Promise<boolean> {
     const startMs = clock.monotonicMs();
-    if (hasEvent || shelf.isUnsettled() || startMs - lookedAtMs >= rescanMs) return true;
-    const {moved, hung} = await compareStamps(stamps, signal);
+    if (hasEvent || shelf.isUnsettled() || startMs >= rescanDueMs()) return true;
+    const {moved, hung} = await compareStamps(stamps.untold, signal);
     if (!hung) comparingMs = clock.monotonicMs() - startMs;
-    return moved;
+    if (moved || startMs + timerEarlyMs < toldDueMs()) return moved;
+    toldAtMs = clock.monotonicMs();
+    return (await compareStamps(stamps.told, signal)).moved;
   }
 
   /** Resolves after the time, at the first event, or when closing. */
@@ -103,8 +124,24 @@ export function startKeeper(shelf: Shelf, {collect, knows, onLooked}: KeeperWays
     });
   }
 
+  function isAllTold(): boolean {
+    return countOf(stamps.untold) === 0;
+  }
+
+  function rescanDueMs(): number {
+    const eachMs = isAllTold() ? countOf(stamps.told) * toldRescanMsEach : 0;
+    return lookedAtMs + Math.min(toldRescanMsMax, Math.max(rescanMs, eachMs));
+  }
+
+  /** Soon after a look: what happened between it and the beginning of the watch, neither has seen. */
+  function toldDueMs(): number {
+    if (toldAtMs < lookedAtMs) return lookedAtMs + pollMs;
+    return Math.min(toldAtMs + Math.max(toldPollMs, countOf(stamps.told) * toldPollMsEach), rescanDueMs());
+  }
+
   /** What is watched tells of itself; for all else the poll is the only way to see that something is gone. */
   function pollPauseMs(): number {
+    if (isAllTold() && !shelf.isUnsettled()) return toldDueMs() - clock.monotonicMs();
     const pauseMs = Math.max(pollMs, comparingMs / pollShareMax);
     return watch.seesAll() ? pauseMs : Math.min(pauseMs, Math.max(pollMs, unwatchedPauseMsMax - comparingMs));
   }
@@ -113,6 +150,8 @@ export function startKeeper(shelf: Shelf, {collect, knows, onLooked}: KeeperWays
     while (!signal.aborted) {
       try {
         await look();
+        first.resolve();
+        stamps = await sorter.sort(places, signal);
       } catch (error) {
         if (signal.aborted) break;
         log('error', 'looking for models failed; it is tried again', {error: describeError(error)});
@@ -141,4 +180,8 @@ export function startKeeper(shelf: Shelf, {collect, knows, onLooked}: KeeperWays
       await keeping;
     },
   };
+}
+
+function countOf(places: SortedStamps['told']): number {
+  return places.reduce((count, {stamps}) => count + stamps.length, 0);
 }

@@ -20,7 +20,7 @@ export interface ScanRules {
 export interface FolderScan {
   readonly files: readonly FileStamp[];
   /** Every folder that was opened, with its stamp from before: when one changes, there is something new to find. */
-  readonly folders: readonly FileStamp[];
+  readonly folders: readonly Look[];
   /** Why the folder itself could not be read; its models are gone then. */
   readonly problem: string | undefined;
   /** The limit that ended the scan early, in words. */

@@ -3,7 +3,7 @@ import {nameLengthMax, parseObject} from '@hearsay/core';
 import type {ModelPreset} from '@hearsay/core';
 import type {FileDoor} from './file-door.ts';
 import {absentStamp, lookAt} from './file-stamp.ts';
-import type {FileStamp} from './file-stamp.ts';
+import type {FileStamp, Look} from './file-stamp.ts';
 import {printableName} from './model-names.ts';
 import {foldersTo} from './name-files.ts';
 import type {Names} from './name-files.ts';
@@ -54,7 +54,7 @@ export function ollamaScanner(root: string): PlaceScanner {
 
   return async (door, signal) => {
     const stamps: FileStamp[] = [];
-    const folders: FileStamp[] = [];
+    const folders: Look[] = [];
     const tags = new Map<string, Tag>();
     let [problem, cut]: (string | undefined)[] = [];
     for (const folder of manifestFolders) {

@@ -51,7 +51,7 @@ export async function startModelStore(config: ModelStoreConfig, environment: Env
   const listeners = opening.use(listenerSet(environment.clock));
   const cache = opening.use(await openDigestCache(config.digestCacheFile, environment));
   const shelf = new Shelf(cache.get, listeners.changed);
-  const hashing = opening.use(startHashing(shelf, cache, environment));
+  const hashing = opening.use(startHashing(shelf, cache, environment, closing.signal));
   const knows = config.knowsArchitecture ?? (async () => true);
   const collect = fileCollector({places, demoModel: config.demoModel}, environment, closing.signal);
   const keeper = opening.use(startKeeper(shelf, {collect, knows, onLooked: hashing.wake}, environment));

@@ -9,6 +9,8 @@ export interface FolderWatch extends Disposable {
   readonly set: (folders: readonly FileStamp[]) => void;
   /** False when some of the folders that were set are not watched. */
   readonly seesAll: () => boolean;
+  /** Whether this very folder is watched. */
+  readonly sees: (folder: FileStamp) => boolean;
 }
 
 /** Most folders watched: each costs a kernel watch, of which a user has some thousand. The poll covers the others. */
@@ -48,6 +50,7 @@ export function watchFolders(onEvent: () => void, log: Log): FolderWatch {
       for (const [id, folder] of wanted) if (!watchers.has(id)) add(id, folder);
     },
     seesAll: () => watchers.size >= wantedCount,
+    sees: folder => watchers.has(identityOf(folder)),
     [Symbol.dispose]: () => {
       for (const id of watchers.keys()) drop(id);
     },

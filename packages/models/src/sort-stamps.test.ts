@@ -1,0 +1,91 @@
+import {mkdir, mkdtemp, realpath, rm, symlink, writeFile} from 'node:fs/promises';
+import {tmpdir} from 'node:os';
+import {join} from 'node:path';
+import test from 'ava';
+import type {ExecutionContext} from 'ava';
+import {openDoor} from './file-door.ts';
+import {absentStamp, lookAt} from './file-stamp.ts';
+import type {Look} from './file-stamp.ts';
+import {stampSorter} from './sort-stamps.ts';
+import type {FolderWatch} from './watch-folders.ts';
+
+/** Elsewhere nothing says whether a disk is this machine's own, so nothing is relied upon. */
+const linuxTest = process.platform === 'linux' ? test : test.skip;
+
+/** Watches what it is told to, but for what is refused. */
+function pretendedWatch(refused: (path: string) => boolean = () => false): FolderWatch & {watched: readonly string[]} {
+  const watch = {
+    watched: new Array<string>(),
+    set: (folders: readonly {readonly path: string}[]) => {
+      watch.watched = folders.map(({path}) => path).filter(path => !refused(path));
+    },
+    seesAll: () => true,
+    sees: ({path}: {readonly path: string}) => watch.watched.includes(path),
+    [Symbol.dispose]: () => {},
+  };
+  return watch;
+}
+
+async function makeFolder(t: ExecutionContext): Promise<string> {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), 'hearsay-stamps-')));
+  t.teardown(() => rm(folder, {recursive: true, force: true}));
+  return folder;
+}
+
+async function look(path: string): Promise<Look> {
+  const found = await lookAt(path, openDoor);
+  if (found === undefined) throw new Error(`nothing at ${path}`);
+  return found;
+}
+
+/** Paths of one place by who tells of them. */
+async function sort(watch: FolderWatch, folders: readonly Look[], files: readonly Parameters<typeof absentStamp>[0][]) {
+  const stamps = await Promise.all(files.map(async path => (await lookAt(path, openDoor)) ?? absentStamp(path)));
+  const places = [{door: openDoor, folders, files: stamps}];
+  const sorter = stampSorter(watch);
+  sorter.watch(places);
+  const {told, untold} = await sorter.sort(places, new AbortController().signal);
+  const pathsOf = (part: typeof told): readonly string[] => part.flatMap(each => each.stamps.map(({path}) => path));
+  return {told: pathsOf(told), untold: pathsOf(untold)};
+}
+
+linuxTest('a file in a watched folder of this machine is told of, and so is what is not there', async t => {
+  const folder = await makeFolder(t);
+  const [file, absent] = [join(folder, 'a.gguf'), join(folder, 'none')];
+  await writeFile(file, 'a');
+  t.deepEqual(await sort(pretendedWatch(), [await look(folder)], [file, absent]), {
+    told: [folder, file, absent],
+    untold: [],
+  });
+});
+
+linuxTest('a file in a folder that cannot be watched is not told of', async t => {
+  const folder = await makeFolder(t);
+  const file = join(folder, 'a.gguf');
+  await writeFile(file, 'a');
+  const watch = pretendedWatch(path => path === folder);
+  t.deepEqual(await sort(watch, [await look(folder)], [file]), {told: [], untold: [folder, file]});
+});
+
+linuxTest('S74: a link is told of when the folder of what it leads to is watched too', async t => {
+  const folder = await makeFolder(t);
+  const [links, blobs] = [join(folder, 'links'), join(folder, 'blobs')];
+  await mkdir(links);
+  await mkdir(blobs);
+  await writeFile(join(blobs, 'sha256-1'), 'a');
+  const link = join(links, 'a.gguf');
+  await symlink(join('..', 'blobs', 'sha256-1'), link);
+  const watch = pretendedWatch();
+  t.deepEqual(await sort(watch, [await look(links)], [link]), {told: [links, link], untold: []});
+  t.deepEqual(watch.watched, [links, blobs]);
+  const half = pretendedWatch(path => path === blobs);
+  t.deepEqual(await sort(half, [await look(links)], [link]), {told: [links], untold: [link]});
+});
+
+linuxTest('S74: what lies on a file system that others may change is not told of, also behind a link', async t => {
+  const folder = await makeFolder(t);
+  const link = join(folder, 'a.gguf');
+  await symlink('/proc/version', link);
+  const places = [await look(folder), await look('/proc/sys')];
+  t.deepEqual(await sort(pretendedWatch(), places, [link]), {told: [folder], untold: ['/proc/sys', link]});
+});

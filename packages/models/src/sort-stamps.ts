@@ -1,0 +1,159 @@
+import {lstat, realpath, statfs} from 'node:fs/promises';
+import {dirname} from 'node:path';
+import type {PlaceFiles, PlaceStamps} from './collect-files.ts';
+import type {FileDoor} from './file-door.ts';
+import {absentStamp, areSameStamps, lookAt} from './file-stamp.ts';
+import type {FileStamp, Look} from './file-stamp.ts';
+import type {FolderWatch} from './watch-folders.ts';
+
+/**
+ * File systems, as Linux numbers them, that only this machine writes to, so that a watch sees every change. A network
+ * disk tells of local changes only. What is not listed here, as everything on other systems, counts as one of those.
+ */
+const ownFileSystems: ReadonlySet<number> = new Set([
+  0xef53, // ext2, ext3, ext4
+  0x58465342, // xfs
+  0x9123683e, // btrfs
+  0x2fc12fc1, // zfs
+  0xf2f52010, // f2fs
+  0xca451a4e, // bcachefs
+  0x01021994, // tmpfs
+  0x794c7630, // overlay
+  0x4d44, // vfat
+  0x2011bab0, // exfat
+  0x7366746e, // ntfs3
+]);
+
+/** Files asked for at once; how many of them reach the disk together is for the door to say. */
+const filesAtOnce = 32;
+
+export interface SortedStamps {
+  /** A watch tells when one of these changes, or there is nothing there that could be missed. */
+  readonly told: readonly PlaceStamps[];
+  /** Only a look shows that one of these has changed. */
+  readonly untold: readonly PlaceStamps[];
+}
+
+/** By path, the folders that tell together of all that may happen to a file or a folder; none for what nobody tells. */
+type Tellers = ReadonlyMap<string, readonly Look[]>;
+
+export interface StampSorter {
+  /** Resolves with what is told by whom; sees to it that the folders of linked files are watched too. */
+  sort(places: readonly PlaceFiles[], signal: AbortSignal): Promise<SortedStamps>;
+  /** Watches the folders of these places, and of what links in them led to when they were sorted last. */
+  watch(places: readonly PlaceFiles[]): void;
+}
+
+/** Tells what is watched without a gap from what has to be compared again and again. */
+export function stampSorter(watch: FolderWatch): StampSorter {
+  let sorted: readonly PlaceFiles[] | undefined;
+  let tellers: readonly Tellers[] = [];
+
+  function watchAll(places: readonly PlaceFiles[]): void {
+    const own = places.flatMap(({folders}) => folders);
+    const ownPaths = new Set(own.map(({path}) => path));
+    const others = new Map(tellers.flatMap(each => [...each.values()].flat()).map(look => [look.path, look]));
+    watch.set([...own, ...[...others.values()].filter(({path}) => !ownPaths.has(path))]);
+  }
+
+  return {
+    watch: watchAll,
+    async sort(places, signal) {
+      if (sorted === undefined || !areSamePlaces(sorted, places)) {
+        tellers = await Promise.all(places.map(async place => findTellers(place, signal)));
+        sorted = places;
+        watchAll(places);
+      }
+      const isTold = ({path, inode}: FileStamp, index: number): boolean =>
+        inode === absentStamp(path).inode || tellers[index]?.get(path)?.every(look => watch.sees(look)) === true;
+      const pick = (told: boolean): readonly PlaceStamps[] =>
+        places.map(({door, folders, files}, index) => ({
+          door,
+          stamps: [...folders, ...files].filter(stamp => isTold(stamp, index) === told),
+        }));
+      return {told: pick(true), untold: pick(false)};
+    },
+  };
+}
+
+function areSamePlaces(a: readonly PlaceFiles[], b: readonly PlaceFiles[]): boolean {
+  return (
+    a.length === b.length &&
+    a.every((place, index) => {
+      const other = b[index] ?? place;
+      return areSameStamps(place.folders, other.folders) && areSameStamps(place.files, other.files);
+    })
+  );
+}
+
+/** Empty when the disk does not answer: nothing that it would tell is relied upon then. */
+async function findTellers({door, folders, files}: PlaceFiles, signal: AbortSignal): Promise<Tellers> {
+  const tellers = new Map<string, readonly Look[]>();
+  const ways = new Ways(folders, door);
+  try {
+    for (const folder of folders) if (await ways.isOwn(folder)) tellers.set(folder.path, [folder]);
+    for (let start = 0; start < files.length; start += filesAtOnce) {
+      signal.throwIfAborted();
+      const batch = files.slice(start, start + filesAtOnce).map(async ({path}) => {
+        const found = await ways.tellersOf(path);
+        if (found !== undefined) tellers.set(path, found);
+      });
+      await Promise.all(batch);
+    }
+    return tellers;
+  } catch {
+    signal.throwIfAborted();
+    return new Map();
+  }
+}
+
+/** Which folders of one place, and around it, tell of what happens in them. */
+class Ways {
+  readonly #door: FileDoor;
+  readonly #folders: Map<string, Promise<Look | undefined>>;
+  /** By device. */
+  readonly #isOwn = new Map<number, Promise<boolean>>();
+
+  constructor(folders: readonly Look[], door: FileDoor) {
+    this.#door = door;
+    this.#folders = new Map(folders.map(folder => [folder.path, Promise.resolve(folder)]));
+  }
+
+  /** The folder of a file and, where it is a link, that of the file it leads to; undefined if one does not tell. */
+  async tellersOf(path: string): Promise<readonly Look[] | undefined> {
+    const own = await this.#tellerOf(path);
+    if (own === undefined || !own.isLink) return own && [own.folder];
+    const target = await this.#door.pass(() => realpath(path).catch(() => undefined));
+    const other = target === undefined ? undefined : await this.#tellerOf(target);
+    return other && [own.folder, other.folder];
+  }
+
+  async #tellerOf(path: string): Promise<{readonly folder: Look; readonly isLink: boolean} | undefined> {
+    const folder = await this.#folderAt(dirname(path));
+    if (folder === undefined || !(await this.isOwn(folder))) return undefined;
+    const file = await this.#door.pass(() => lstat(path).catch(() => undefined));
+    // A single file may be mounted from elsewhere, which its folder does not show.
+    return file?.dev === folder.device ? {folder, isLink: file.isSymbolicLink()} : undefined;
+  }
+
+  #folderAt(path: string): Promise<Look | undefined> {
+    const found = this.#folders.get(path) ?? lookAt(path, this.#door);
+    this.#folders.set(path, found);
+    return found;
+  }
+
+  /** Whether what happens in this folder happens on this machine. */
+  isOwn({path, device}: Look): Promise<boolean> {
+    const found = this.#isOwn.get(device) ?? this.#door.pass(() => isOnOwnFileSystem(path));
+    this.#isOwn.set(device, found);
+    return found;
+  }
+}
+
+async function isOnOwnFileSystem(path: string): Promise<boolean> {
+  try {
+    return ownFileSystems.has((await statfs(path)).type);
+  } catch {
+    return false; // it is gone, or the system does not say
+  }
+}
