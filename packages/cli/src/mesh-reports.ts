@@ -13,7 +13,7 @@ const member: z.ZodType<MemberReport> = z.object({
   role,
   local: z.boolean(),
   connected: z.boolean(),
-  state: z.enum(['member', 'revoked', 'expired']),
+  state: z.enum(['member', 'left', 'revoked', 'expired']),
   expiresSeconds: absent(z.number()),
 });
 

@@ -10,7 +10,8 @@ export interface MemberReport {
   readonly role: Role;
   readonly local: boolean;
   readonly connected: boolean;
-  readonly state: 'member' | 'revoked' | 'expired';
+  /** `left`: it has said so, and may come back with the pass that it had. */
+  readonly state: 'member' | 'left' | 'revoked' | 'expired';
   /** Of its pass as last seen; undefined for the founder. */
   readonly expiresSeconds: number | undefined;
 }

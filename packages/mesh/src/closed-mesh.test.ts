@@ -171,6 +171,10 @@ test('the only keeper does not leave others behind by mistake', async t => {
   t.is((await b.admin.leave()).mode, 'lan');
 });
 
+function stateOf(at: AdministeredMesh, {self}: AdministeredMesh): string | undefined {
+  return at.admin.report().members.find(({id}) => id === self)?.state;
+}
+
 test('members that have left hold no keeper back, and those that are only away do', async t => {
   const {start} = await place(t);
   const [a, b, c] = [await start('a'), await start('b'), await start('c')];
@@ -182,10 +186,12 @@ test('members that have left hold no keeper back, and those that are only away d
   await b[Symbol.asyncDispose]();
   await until('one is away', () => !isWith(a, b));
   await c.admin.leave();
+  await until('the other one is known to have left', () => stateOf(a, c) === 'left');
   t.regex(await refusal(t, a.admin.leave()), /without it b can let nobody in/u);
   const again = await start('b');
   await until('it is back', () => isWith(a, again) && isWith(again, a));
   await again.admin.leave();
+  await until('so is this one', () => stateOf(a, again) === 'left');
   t.is((await a.admin.leave()).mode, 'lan');
 });
 
@@ -200,6 +206,7 @@ test('a member that left while a keeper was away is known to have left once the 
   const again = await start('a', {peers: b.addresses()});
   const isRefused = (link: Link): boolean => link.node === b.self && link.refusal !== undefined;
   await until('it is not let in', () => again.links().some(isRefused));
+  await until('it is known to have left', () => stateOf(again, b) === 'left');
   t.is((await again.admin.leave()).mode, 'lan');
 });
 
@@ -232,7 +239,7 @@ test('a keeper that has left, or is away, is none that others still have', async
   const again = await start('a', {peers: b.addresses()});
   await until('it is back', () => isWith(b, again) && isWith(again, b));
   await again.admin.leave({force: true});
-  await until('the founder has left', () => !isWith(b, again));
+  await until('the founder has left', () => stateOf(b, again) === 'left' && !isWith(b, again));
   t.regex(await refusal(t, b.admin.leave()), /the only keeper: without it c /u);
 });
 

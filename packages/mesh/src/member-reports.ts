@@ -24,13 +24,13 @@ export function memberReports(membership: Membership, facts: ReportFacts): reado
   };
   const others = membership.state.members
     .filter(({node}) => node !== facts.self && !revoked.has(node))
-    .map(({node, name, role, expiresAtMs}): MemberReport => ({
+    .map(({node, name, role, expiresAtMs, hasLeft}): MemberReport => ({
       id: node,
       name,
       role,
       local: false,
       connected: facts.isConnected(node),
-      state: expiresAtMs > 0 && facts.wallMs > expiresAtMs ? 'expired' : 'member',
+      state: hasLeft === true ? 'left' : expiresAtMs > 0 && facts.wallMs > expiresAtMs ? 'expired' : 'member',
       expiresSeconds: expiresAtMs > 0 ? secondsUntil(expiresAtMs, facts.wallMs) : undefined,
     }));
   const gone = [...revoked].map(([id, name]): MemberReport => ({
