@@ -1,5 +1,6 @@
 import {once} from 'node:events';
 import {createServer} from 'node:http';
+import {createServer as createNetServer} from 'node:net';
 import type {AddressInfo} from 'node:net';
 import test from 'ava';
 import type {ExecutionContext} from 'ava';
@@ -113,6 +114,24 @@ test('where nobody listens the message names the address and how to start a daem
   const fault = await failure(t, new DaemonClient(url).list('/x', statusSchema));
   t.is(exitCodeOf(fault.code), 4);
   t.true(fault.message.includes(url) && fault.message.includes('hearsay serve'), fault.message);
+});
+
+test('where a server switches to another protocol nobody waits for an answer', async t => {
+  const server = createNetServer(socket => {
+    socket
+      .on('error', () => {})
+      .once('data', () =>
+        socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n'),
+      );
+  });
+  t.teardown(() => server.close());
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
+  const fault = await failure(t, new DaemonClient(url).list('/x', nodesSchema));
+  t.regex(fault.message, /without an answer/u);
+  t.is(exitCodeOf(fault.code), 4);
 });
 
 test('a report of a newer daemon with more fields, and with none of the optional ones, can be read', async t => {

@@ -105,6 +105,8 @@ async function exchange(url: string, options: RequestOptions, body: string | und
   const outgoing = request(url, options);
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     outgoing.on('response', resolve).on('error', reject).end(body);
+    // After a response nobody hears this any more; before one it is an end without an error, as of a 101.
+    outgoing.on('close', () => reject(new Error('it ended the connection without an answer')));
   });
   const {statusCode: status = 0, headers} = response;
   let text = '';
