@@ -93,7 +93,7 @@ export class Gossip {
       // Of the whole message: a forged one with the signature of a good one must not be taken for a copy of that.
       msgIdFn: ({data}) => hash('sha256', data, 'buffer'),
       allowPublishToZeroTopicPeers: true,
-      ignoreDuplicatePublishError: true, // the last record is told again while nothing has changed
+      ignoreDuplicatePublishError: true, // as `Mesh.publish` says
       emitSelf: false,
       floodPublish: true,
       doPX: false,
