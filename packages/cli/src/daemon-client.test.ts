@@ -1,7 +1,7 @@
 import {once} from 'node:events';
 import {createServer} from 'node:http';
 import {createServer as createNetServer} from 'node:net';
-import type {AddressInfo} from 'node:net';
+import type {AddressInfo, Server} from 'node:net';
 import test from 'ava';
 import type {ExecutionContext} from 'ava';
 import {Fault, toNodeId} from '@hearsay/core';
@@ -25,6 +25,10 @@ async function serverWith(t: ExecutionContext, replies: Readonly<Record<string, 
     response.writeHead(status, {'content-type': type}).end(body);
   });
   t.teardown(() => server.close());
+  return urlOf(server);
+}
+
+async function urlOf(server: Server): Promise<string> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const address: AddressInfo | string | null = server.address();
@@ -116,6 +120,16 @@ test('where nobody listens the message names the address and how to start a daem
   t.true(fault.message.includes(url) && fault.message.includes('hearsay serve'), fault.message);
 });
 
+test('a server that sends elsewhere is not followed with a key, but told where it sends', async t => {
+  const server = createServer((_, response) => {
+    response.writeHead(301, {location: 'https://box.example/hearsay/v1/nodes'}).end();
+  });
+  t.teardown(() => server.close());
+  const fault = await failure(t, new DaemonClient(await urlOf(server), 'key').list('/hearsay/v1/nodes', nodesSchema));
+  t.regex(fault.message, /HTTP 301.* to https:\/\/box\.example\/hearsay\/v1\/nodes/u);
+  t.is(exitCodeOf(fault.code), 4);
+});
+
 test('where a server switches to another protocol nobody waits for an answer', async t => {
   const server = createNetServer(socket => {
     socket
@@ -125,11 +139,7 @@ test('where a server switches to another protocol nobody waits for an answer', a
       );
   });
   t.teardown(() => server.close());
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
-  const fault = await failure(t, new DaemonClient(url).list('/x', nodesSchema));
+  const fault = await failure(t, new DaemonClient(await urlOf(server)).list('/x', nodesSchema));
   t.regex(fault.message, /without an answer/u);
   t.is(exitCodeOf(fault.code), 4);
 });
