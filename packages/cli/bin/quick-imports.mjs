@@ -15,7 +15,7 @@ registerHooks({
     if (specifier.endsWith('/locales/index.js') && parentURL.includes('/node_modules/zod/')) {
       return {url: 'data:text/javascript,', format: 'module', shortCircuit: true};
     }
-    const isImport = conditions.includes('import');
+    const isImport = new Set(conditions).has('import'); // early versions of Node 24 tell a set here, for `require`
     if (isImport && /^\.{1,2}\/.*\.[jt]s$/u.test(specifier)) return relative(specifier, context, nextResolve);
     const key = `${isImport} ${specifier} ${folderOf(parentURL)}`;
     const known = found.get(key);

@@ -1,6 +1,7 @@
 import {once} from 'node:events';
 import {createServer} from 'node:http';
-import type {AddressInfo} from 'node:net';
+import {createServer as createNetServer} from 'node:net';
+import type {AddressInfo, Server} from 'node:net';
 import test from 'ava';
 import type {ExecutionContext} from 'ava';
 import {Fault, toNodeId} from '@hearsay/core';
@@ -24,6 +25,10 @@ async function serverWith(t: ExecutionContext, replies: Readonly<Record<string, 
     response.writeHead(status, {'content-type': type}).end(body);
   });
   t.teardown(() => server.close());
+  return urlOf(server);
+}
+
+async function urlOf(server: Server): Promise<string> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const address: AddressInfo | string | null = server.address();
@@ -113,6 +118,30 @@ test('where nobody listens the message names the address and how to start a daem
   const fault = await failure(t, new DaemonClient(url).list('/x', statusSchema));
   t.is(exitCodeOf(fault.code), 4);
   t.true(fault.message.includes(url) && fault.message.includes('hearsay serve'), fault.message);
+});
+
+test('a server that sends elsewhere is not followed with a key, but told where it sends', async t => {
+  const server = createServer((_, response) => {
+    response.writeHead(301, {location: 'https://box.example/hearsay/v1/nodes'}).end();
+  });
+  t.teardown(() => server.close());
+  const fault = await failure(t, new DaemonClient(await urlOf(server), 'key').list('/hearsay/v1/nodes', nodesSchema));
+  t.regex(fault.message, /HTTP 301.* to https:\/\/box\.example\/hearsay\/v1\/nodes/u);
+  t.is(exitCodeOf(fault.code), 4);
+});
+
+test('where a server switches to another protocol nobody waits for an answer', async t => {
+  const server = createNetServer(socket => {
+    socket
+      .on('error', () => {})
+      .once('data', () =>
+        socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n'),
+      );
+  });
+  t.teardown(() => server.close());
+  const fault = await failure(t, new DaemonClient(await urlOf(server)).list('/x', nodesSchema));
+  t.regex(fault.message, /without an answer/u);
+  t.is(exitCodeOf(fault.code), 4);
 });
 
 test('a report of a newer daemon with more fields, and with none of the optional ones, can be read', async t => {

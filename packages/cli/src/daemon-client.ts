@@ -16,6 +16,8 @@ interface Question {
 interface Reply {
   readonly status: number;
   readonly contentType: string;
+  /** Where it sends whoever asks: nobody follows, because the key is for the host that was named. */
+  readonly location: string | undefined;
   readonly text: string;
 }
 
@@ -49,7 +51,8 @@ export class DaemonClient {
   }
 
   async #ask<T>(path: string, schema: z.ZodType<T>, question: Question, limitMs: number): Promise<Answered<T>> {
-    const {status, contentType, text} = await this.#send(path, question, limitMs);
+    const reply = await this.#send(path, question, limitMs);
+    const {status, text} = reply;
     const json = parseJson(text);
     const parsed = schema.safeParse(json);
     if (status === 200 && parsed.success) return {json, report: parsed.data};
@@ -60,8 +63,7 @@ export class DaemonClient {
     }
     // A 404 of anything else on this port must not read as "no such model" (R72).
     const isOurs = status === 401 || status === 403; // before anything else is told; the message says what is needed
-    if (status === 200 || !problem.success || !(isOurs || (await this.#isHearsay())))
-      throw this.#foreign(status, contentType);
+    if (status === 200 || !problem.success || !(isOurs || (await this.#isHearsay()))) throw this.#foreign(reply);
     throw new Fault(codeOf(status), problem.data.error.message, {details: {status}});
   }
 
@@ -91,9 +93,10 @@ export class DaemonClient {
     return new Fault('PEER_FAILED', message, {cause});
   }
 
-  #foreign(status: number, contentType: string): Fault {
+  #foreign({status, contentType, location}: Reply): Fault {
+    const what = location === undefined ? contentType.slice(0, 80) : `which sends to ${location.slice(0, 200)}`;
     const message =
-      `something answers at ${this.#url}, but it is not hearsay (HTTP ${status}, ${contentType.slice(0, 80)}). ` +
+      `something answers at ${this.#url}, but it is not hearsay (HTTP ${status}, ${what}). ` +
       'Name the right address with --host or HEARSAY_HOST, or start a daemon with: hearsay serve';
     return new Fault('PEER_FAILED', message, {details: {status}});
   }
@@ -105,11 +108,14 @@ async function exchange(url: string, options: RequestOptions, body: string | und
   const outgoing = request(url, options);
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     outgoing.on('response', resolve).on('error', reject).end(body);
+    // After a response nobody hears this any more; before one it is an end without an error, as of a 101.
+    outgoing.on('close', () => reject(new Error('it ended the connection without an answer')));
   });
   const {statusCode: status = 0, headers} = response;
   let text = '';
   for await (const part of response.setEncoding('utf8')) text += String(part);
-  return {status, contentType: headers['content-type'] ?? 'no content type', text};
+  const {'content-type': contentType = 'no content type', location} = headers;
+  return {status, contentType, location, text};
 }
 
 /** Node's codes for a certificate that it does not accept, as OpenSSL names them, and its own for a wrong name. */

@@ -9,6 +9,16 @@ import type {ExecutionContext} from 'ava';
 import {startDaemon} from '../../../test/support/daemon.ts';
 
 const launcher = join(import.meta.dirname, '..', 'bin', 'hearsay.mjs');
+const quickImports = join(import.meta.dirname, '..', 'bin', 'quick-imports.mjs');
+
+/** Tells hooks the conditions of a `require` as the first versions of Node 24 do. */
+const early24 = `import module, {syncBuiltinESMExports} from 'node:module';
+const {registerHooks} = module;
+module.registerHooks = ({resolve}) => registerHooks({
+  resolve: (specifier, context, next) =>
+    resolve(specifier, {...context, conditions: new Set(context.conditions)}, specifier => next(specifier)),
+});
+syncBuiltinESMExports();`;
 
 /** Makes a Node say that it is version 20, so that the launcher hands over. */
 const oldNode = `const versions = Object.create(process.versions, {node: {value: '20.20.2'}});
@@ -88,4 +98,15 @@ test('an older Node without another one says what to do', async t => {
   const {exited, output} = await launchUnderOldNode(t, undefined, ['ps']);
   t.deepEqual(await exited, [1, null]);
   t.regex(output(), /needs Node 24 or newer, .* run: npm install/u);
+});
+
+test('what is required is found under the first versions of Node 24 too, which tell its conditions as a set', async t => {
+  const folder = await mkdtemp(join(tmpdir(), 'hearsay-early-'));
+  t.teardown(async () => rm(folder, {recursive: true}));
+  await writeFile(join(folder, 'early.mjs'), early24);
+  await writeFile(join(folder, 'part.cjs'), `module.exports = 'found';`);
+  await writeFile(join(folder, 'main.cjs'), `console.log(require('./part.cjs'));`);
+  const preloads = ['--import', join(folder, 'early.mjs'), '--import', quickImports];
+  const {exited, output} = run([...preloads, join(folder, 'main.cjs')]);
+  t.deepEqual([await exited, output()], [[0, null], 'found\n']);
 });

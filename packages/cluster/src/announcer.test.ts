@@ -1,6 +1,6 @@
 import {createHash} from 'node:crypto';
 import test from 'ava';
-import type {EngineHost, HardwareFacts, ModelStore} from '@hearsay/core';
+import type {EngineHost, HardwareFacts, ModelStore, SignedRecord} from '@hearsay/core';
 import {decodeInventory, decodeRecord} from '@hearsay/core';
 import {node} from '../../../test/support/builders.ts';
 import {manualClock} from '../../../test/support/manual-clock.ts';
@@ -15,6 +15,7 @@ function trial() {
     draining: false,
     signing: undefined,
   };
+  const published: SignedRecord[] = [];
   const watch: Disposable = {[Symbol.dispose]: () => undefined};
   const engines: Pick<EngineHost, 'engines' | 'hardware' | 'loadSeq' | 'memory' | 'onChange'> = {
     engines: () => [],
@@ -34,7 +35,7 @@ function trial() {
       experience: {told: () => undefined, onNews: () => undefined},
       mesh: {
         self: node('A'),
-        publish: async () => undefined,
+        publish: async record => void published.push(record),
         async sign(payload) {
           await now.signing;
           return {node: node('A'), payload, signature: new Uint8Array(64)};
@@ -43,7 +44,7 @@ function trial() {
     },
     {nodeCount: () => 1, ownFlags: () => ({draining: now.draining, paused: false})},
   );
-  return {announcer, clock, now};
+  return {announcer, clock, now, published};
 }
 
 test('a node tells what machines of its kind can do, as soon as its devices are known', async t => {
@@ -82,4 +83,12 @@ test('what changes while a record is being signed is in the next one', async t =
   await old;
   const record = decodeRecord(await announcer.fresh());
   t.true(record.kind === 'beat' && record.flags.draining);
+});
+
+test('a beat that somebody was given is never the one that is announced', async t => {
+  const {announcer, clock, published} = trial();
+  const given = await announcer.fresh();
+  await clock.advance(0);
+  t.is(published.length, 1);
+  t.not(published[0], given, 'who has it may have spread it, and gossip sends nothing twice');
 });

@@ -151,6 +151,8 @@ export function startAnnouncer(config: AnnouncerConfig, deps: AnnouncerDeps, tel
 
   async function announce(): Promise<void> {
     announcedAtMs = clock.monotonicMs();
+    // Whoever was given the last one may have spread it, and gossip sends nothing twice, whoever sent it first.
+    signed = undefined;
     try {
       await mesh.publish(await fresh());
     } catch (error) {

@@ -102,6 +102,7 @@ test('R24, R108: what the client did wrong is passed on as it is and tried nowhe
     [413, '{"error":1}'],
     [422, '{"error":1}'],
     [500, mistake],
+    [500, mistake.replace('{}', `{}; tools = [${'x'.repeat(8000)}]`)],
   ] as const) {
     const other = scriptedWorker(node('B'), scriptedLease(['ok']));
     const refusing = scriptedWorker(node('A'), scriptedLease([answer], {status}));

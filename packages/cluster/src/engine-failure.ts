@@ -26,9 +26,9 @@ export function mayBeOfTheRequest({details}: Fault): boolean {
   return details['status'] === 500 || details['status'] === 200;
 }
 
-/** The message of an OpenAI-style error body. */
+/** The message of an OpenAI-style error body, or how it begins when the body is cut: some repeat the whole request. */
 function messageIn(text: string): string | undefined {
-  const found = /"message"\s*:\s*"((?:[^"\\]|\\.)*)"/u.exec(text)?.[1];
+  const found = /"message"\s*:\s*"((?:[^"\\]|\\.)*)/u.exec(text)?.[1];
   if (found === undefined) return undefined;
   try {
     return describeError(JSON.parse(`"${found}"`));

@@ -57,7 +57,10 @@ export interface Mesh extends AsyncDisposable {
   serve(handlers: MeshHandlers): Promise<void>;
   /** Signs this node's record, for gossip or to hand out with an answer. */
   sign(payload: Uint8Array): Promise<SignedRecord>;
-  /** Gives a signed record to every peer; nobody listening is not an error. The same record again may reach nobody. */
+  /**
+   * Gives a signed record to every peer; nobody listening is not an error. One that was published or given to anybody
+   * before may reach nobody.
+   */
   publish(record: SignedRecord): Promise<void>;
   /** Fetches a peer's inventory. */
   inventory(peer: NodeId, signal: AbortSignal): Promise<Uint8Array>;

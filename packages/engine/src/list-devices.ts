@@ -44,16 +44,18 @@ function toBytes(mebibytes: string | undefined): number | undefined {
   return Number.isSafeInteger(value * mebibyte) ? value * mebibyte : undefined;
 }
 
-/** Asks llama-server. None when it cannot tell, which the log says. */
+/** Asks llama-server. None when it cannot tell, which the log says, and none when the signal ends the question. */
 export async function listDevices(
   engine: {readonly command: string; readonly leadingArguments: readonly string[]},
   {clock, log}: Environment,
+  signal?: AbortSignal,
 ): Promise<readonly Device[]> {
   try {
     const args = [...engine.leadingArguments, '--list-devices'];
-    const {stdout} = await runCommand(engine.command, args, {timeLimitMs: listTimeLimitMs}, {clock});
+    const {stdout} = await runCommand(engine.command, args, {timeLimitMs: listTimeLimitMs}, {clock}, signal);
     return parseDevices(stdout);
   } catch (error) {
+    if (signal?.aborted === true) return [];
     log('warn', 'llama-server does not list its devices; models are fitted to system memory', {
       error: describeError(error),
     });

@@ -1,4 +1,4 @@
-import {mkdir, readdir, readFile, writeFile} from 'node:fs/promises';
+import {chmod, mkdir, readdir, readFile, writeFile} from 'node:fs/promises';
 import {join} from 'node:path';
 import test from 'ava';
 import type {Fault} from '@hearsay/core';
@@ -216,6 +216,23 @@ test('closing the host ends even an engine that does not react', async t => {
   await host[Symbol.asyncDispose]();
   t.true(performance.now() - closingMs < 5_000);
   t.false(exists(pid));
+});
+
+test('closing the host ends a llama-server that was asked for the devices and never tells', async t => {
+  const folder = await temporaryFolder(t);
+  const [command, pidFile] = [join(folder, 'engine'), join(folder, 'pid')];
+  await writeFile(command, `#!/bin/sh\necho $$ > '${pidFile}'\nexec sleep 300\n`);
+  await chmod(command, 0o700);
+  const engine = {command, leadingArguments: [], description: 'hangs'};
+  const warnings: string[] = [];
+  const environment = {...realEnvironment(), log: (_: unknown, message: string) => void warnings.push(message)};
+  const host = await startEngineHost(hostConfig(join(folder, 'run'), {engine}), environment);
+  const pid = Number(await readFile(pidFile, 'utf8'));
+  t.teardown(() => exists(pid) && process.kill(pid, 'SIGKILL'));
+  t.true(exists(pid));
+  await host[Symbol.asyncDispose]();
+  await until('it has ended', () => !exists(pid));
+  t.deepEqual(warnings, []);
 });
 
 test('R87: a damaged file is refused with the reason of llama-server, and other models are not affected', async t => {

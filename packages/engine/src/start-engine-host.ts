@@ -93,7 +93,9 @@ export async function startEngineHost(config: EngineHostConfig, environment: Env
   await reapOrphans(config.runFolder, environment);
   const loadTimes = await LoadTimes.open(config.loadTimesFile, environment.log);
   const {engine} = config;
-  const devices = async () => (engine === undefined ? [] : listDevices(engine, environment));
+  const closing = new AbortController();
+  stack.defer(() => closing.abort());
+  const devices = async () => (engine === undefined ? [] : listDevices(engine, environment, closing.signal));
   const probe = new MemoryProbe({ram: memoryMeter(environment.clock), devices}, environment);
   await within(environment.clock, devicesWithinMs, probe.look());
   return new LocalEngineHost({config, needs, probe, loadTimes, opened: stack.move()}, environment);

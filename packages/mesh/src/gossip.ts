@@ -4,7 +4,7 @@ import type {GossipSub, GossipSubComponents, Message} from '@libp2p/gossipsub';
 import type {PeerScoreParams} from '@libp2p/gossipsub/score';
 import type {Connection, PeerId, Stream, StreamHandler, Topology} from '@libp2p/interface';
 import {decodeSignedRecord, encodeSignedRecord, isFromNewer, recordBytesMax} from '@hearsay/core';
-import type {Log, NodeId, SignedRecord, Verdict} from '@hearsay/core';
+import type {Environment, NodeId, SignedRecord, Verdict} from '@hearsay/core';
 import type {Admissions} from './admission.ts';
 import {nodeIdOf} from './identity.ts';
 import type {VerifiedRecords} from './verified-records.ts';
@@ -64,6 +64,13 @@ const fewCopies = {D: 0, Dlo: 0, Dhi: 8, Dscore: 0, Dout: 0, Dlazy: 3, gossipFac
 /** Peers of which it was told that they spread what cannot be used; the log is not theirs to fill. */
 const toldMax = 256;
 
+/**
+ * Messages of one peer in ten seconds that are right and of no use: of a newer version, or old. gossipsub remembers
+ * each for two minutes, in a kilobyte: whoever sends without end would fill the memory. Others send a few a second.
+ */
+const uselessMax = 1000;
+const uselessWindowMs = 10_000;
+
 /** Checked by the caller against everything it knows; called only with records that are really signed. */
 export type Judge = (record: SignedRecord, from: NodeId) => Verdict;
 
@@ -74,15 +81,18 @@ export type Judge = (record: SignedRecord, from: NodeId) => Verdict;
 export class Gossip {
   readonly #admissions: Admissions;
   readonly #verified: VerifiedRecords;
-  readonly #log: Log;
+  readonly #environment: Pick<Environment, 'clock' | 'log'>;
+  /** Since the present window began, by who gave them. */
+  readonly #useless = new Map<NodeId, number>();
+  #windowBeganMs = 0;
   readonly #told = new Set<NodeId>();
   readonly #topologies = new Set<Topology>();
   #pubsub: GossipSub | undefined;
 
-  constructor(admissions: Admissions, verified: VerifiedRecords, log: Log) {
+  constructor(admissions: Admissions, verified: VerifiedRecords, environment: Pick<Environment, 'clock' | 'log'>) {
     this.#admissions = admissions;
     this.#verified = verified;
-    this.#log = log;
+    this.#environment = environment;
   }
 
   /** For createLibp2p: gossipsub that meets admitted peers only. */
@@ -93,7 +103,7 @@ export class Gossip {
       // Of the whole message: a forged one with the signature of a good one must not be taken for a copy of that.
       msgIdFn: ({data}) => hash('sha256', data, 'buffer'),
       allowPublishToZeroTopicPeers: true,
-      ignoreDuplicatePublishError: true, // the last record is told again while nothing has changed
+      ignoreDuplicatePublishError: true, // as `Mesh.publish` says
       emitSelf: false,
       floodPublish: true,
       doPX: false,
@@ -146,7 +156,8 @@ export class Gossip {
   #validate(from: PeerId, message: Message, judge: Judge): TopicValidatorResult {
     const giver = nodeIdOf(from);
     if (!this.#admissions.isAdmitted(giver)) return TopicValidatorResult.Ignore;
-    switch (this.#judgeMessage(message, giver, judge)) {
+    const verdict = this.#judgeMessage(message, giver, judge);
+    switch (verdict === 'ignore' && this.#isTooMuch(giver) ? 'reject' : verdict) {
       case 'accept':
         return TopicValidatorResult.Accept;
       case 'ignore':
@@ -168,12 +179,23 @@ export class Gossip {
     return this.#verified.isSigned(record) ? judge(record, giver) : 'reject';
   }
 
+  /** Counts one more that is of no use. */
+  #isTooMuch(giver: NodeId): boolean {
+    const nowMs = this.#environment.clock.monotonicMs();
+    if (nowMs - this.#windowBeganMs > uselessWindowMs) {
+      this.#useless.clear();
+      this.#windowBeganMs = nowMs;
+    }
+    const count = (this.#useless.get(giver) ?? 0) + 1;
+    this.#useless.set(giver, count);
+    return count > uselessMax;
+  }
+
   #tell(node: NodeId): void {
     if (this.#told.has(node) || this.#told.size >= toldMax) return;
     this.#told.add(node);
-    this.#log('warn', 'a node spreads records that cannot be used; while it does, its gossip is not listened to', {
-      node,
-    });
+    const {log} = this.#environment;
+    log('warn', 'a node spreads records that cannot be used; while it does, its gossip is not listened to', {node});
   }
 
   /**

@@ -16,8 +16,7 @@ import {multiaddr} from '@multiformats/multiaddr';
 import test from 'ava';
 import type {ExecutionContext} from 'ava';
 import {createLibp2p} from 'libp2p';
-import {encodeExchange, encodeMembersQuestion} from '@hearsay/core';
-import {encodeSignedRecord} from '@hearsay/core';
+import {encodeExchange, encodeMembersQuestion, encodeSignedRecord} from '@hearsay/core';
 import type {Environment, Log, MeshHandlers, NodeId} from '@hearsay/core';
 import {realEnvironment} from '../../../test/support/environment.ts';
 import {serve, text} from '../../../test/support/mesh-trial.ts';
@@ -247,6 +246,21 @@ test.serial('a forged record is not taken for the good one that it was made from
     seen.judged.map(({record: {node}}) => node),
     [bad.self, good.self],
   );
+});
+
+test.serial('who floods with what is right and of no use is heard no more for a while', async t => {
+  const seen = await host(t);
+  const [good, bad] = [await gossiper(t, seen), await gossiper(t, seen)];
+  const newer = (await bad.record(text('00000'))).with(1, 2);
+  for (let index = 0; index < 3000; index += 1) {
+    newer.set([index >> 8, index & 255], newer.length - 2);
+    await bad.say(newer.slice());
+  }
+  await sleep(3000); // gossipsub believes its last look at a peer for a second, and then for one more
+  for (const each of [bad, good]) await each.say(await each.record(text('useful')));
+  await until('the good one is heard', () => seen.judged.some(({record}) => record.node === good.self));
+  await sleep(1000);
+  t.true(seen.judged.every(({record}) => record.node === good.self));
 });
 
 test.serial('what a newer version says is not understood, and not held against who says it', async t => {

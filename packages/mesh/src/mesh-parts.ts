@@ -85,7 +85,7 @@ export class MeshParts {
     this.doorkeeper = new Doorkeeper(membership, this.networks);
     this.admissions = new Admissions(environment.clock, node => this.announce(node));
     this.links = new Links(this.admissions);
-    this.gossip = new Gossip(this.admissions, this.verified, environment.log);
+    this.gossip = new Gossip(this.admissions, this.verified, environment);
     this.clones = new Clones(
       environment.clock,
       (host, port) => ownHosts().includes(host) && this.#isOwnPort(port),
