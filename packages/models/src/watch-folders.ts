@@ -1,5 +1,6 @@
 import {watch} from 'node:fs';
 import type {FSWatcher} from 'node:fs';
+import {basename} from 'node:path';
 import {describeError} from '@hearsay/core';
 import type {Log} from '@hearsay/core';
 import type {FileStamp} from './file-stamp.ts';
@@ -29,6 +30,9 @@ export function watchFolders(onEvent: () => void, log: Log): FolderWatch {
   function add(id: string, folder: string): void {
     try {
       const watcher = watch(folder, {persistent: false}, (kind, fileName) => {
+        // So it tells of its own end or move, after which it sees nothing of what is there; a new folder may well have
+        // the number of the old one. A child of that name costs a new watch, no more.
+        if (kind === 'rename' && fileName === basename(folder)) drop(id);
         // A log file that grows beside the models is no event.
         if (kind === 'rename' || fileName === null || /\.gguf$/iu.test(fileName)) onEvent();
       });
