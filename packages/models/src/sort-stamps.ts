@@ -1,5 +1,5 @@
-import {lstat, realpath, statfs} from 'node:fs/promises';
-import {dirname} from 'node:path';
+import {lstat, readlink, realpath, statfs} from 'node:fs/promises';
+import {dirname, resolve} from 'node:path';
 import type {PlaceFiles, PlaceStamps} from './collect-files.ts';
 import type {FileDoor} from './file-door.ts';
 import {absentStamp, areSameStamps, lookAt} from './file-stamp.ts';
@@ -91,7 +91,7 @@ async function findTellers({door, folders, files}: PlaceFiles, signal: AbortSign
   const tellers = new Map<string, readonly Look[]>();
   const ways = new Ways(folders, door);
   try {
-    for (const folder of folders) if (await ways.isOwn(folder)) tellers.set(folder.path, [folder]);
+    for (const folder of folders) if (await ways.tellsOfItself(folder)) tellers.set(folder.path, [folder]);
     for (let start = 0; start < files.length; start += filesAtOnce) {
       signal.throwIfAborted();
       const batch = files.slice(start, start + filesAtOnce).map(async ({path}) => {
@@ -123,9 +123,18 @@ class Ways {
   async tellersOf(path: string): Promise<readonly Look[] | undefined> {
     const own = await this.#tellerOf(path);
     if (own === undefined || !own.isLink) return own && [own.folder];
-    const target = await this.#door.pass(() => realpath(path).catch(() => undefined));
+    const target = await this.#door.pass(() => straightTarget(path));
     const other = target === undefined ? undefined : await this.#tellerOf(target);
     return other && [own.folder, other.folder];
+  }
+
+  /** A link to a folder is told of where it lies: not that of a whole place, which lies in a folder of other things. */
+  async tellsOfItself(folder: Look): Promise<boolean> {
+    const {path} = folder;
+    if (!(await this.isOwn(folder))) return false;
+    const found = await this.#door.pass(() => lstat(path).catch(() => undefined));
+    if (found?.isSymbolicLink() !== true) return found !== undefined;
+    return this.#folders.has(dirname(path)) && (await this.#door.pass(() => straightTarget(path))) !== undefined;
   }
 
   async #tellerOf(path: string): Promise<{readonly folder: Look; readonly isLink: boolean} | undefined> {
@@ -147,6 +156,16 @@ class Ways {
     const found = this.#isOwn.get(device) ?? this.#door.pass(() => isOnOwnFileSystem(path));
     this.#isOwn.set(device, found);
     return found;
+  }
+}
+
+/** Where a link leads; undefined where further links lead on, each of which may change in a folder of its own. */
+async function straightTarget(path: string): Promise<string | undefined> {
+  try {
+    const [folder, next, target] = [await realpath(dirname(path)), await readlink(path), await realpath(path)];
+    return resolve(folder, next) === target ? target : undefined;
+  } catch {
+    return undefined; // it leads nowhere now
   }
 }
 
