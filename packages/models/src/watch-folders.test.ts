@@ -39,13 +39,13 @@ linuxTest(
   async t => {
     const {folder, seen, watch} = await trial(t);
     const old = await look(folder);
-    watch.set([old]);
+    watch.set([old], new Set());
     await rm(folder, {recursive: true});
     await mkdir(folder);
     await until('the end of the old one', () => seen.events > 0);
     t.false(watch.sees(old));
     const {inode} = old;
-    watch.set([{...(await look(folder)), inode}]);
+    watch.set([{...(await look(folder)), inode}], new Set());
     const before = seen.events;
     await writeFile(join(folder, 'a.gguf'), 'a');
     await until('the news', () => seen.events > before);
@@ -56,7 +56,7 @@ linuxTest(
 linuxTest('a folder that another one has replaced is not taken for watched', async t => {
   const {place, folder, seen, watch} = await trial(t);
   const old = await look(folder);
-  watch.set([old]);
+  watch.set([old], new Set());
   await rename(folder, join(place, 'away'));
   await mkdir(folder);
   await until('the news', () => seen.events > 0);

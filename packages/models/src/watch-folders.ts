@@ -5,9 +5,12 @@ import {describeError} from '@hearsay/core';
 import type {Log} from '@hearsay/core';
 import type {FileStamp} from './file-stamp.ts';
 
-/** Watches the folders of the latest scan, each on its own; replaces what it watched before. */
+/**
+ * Watches the folders of the latest scan, each on its own; replaces what it watched before. Of what is written into
+ * files it tells where they have these names or could be models.
+ */
 export interface FolderWatch extends Disposable {
-  readonly set: (folders: readonly FileStamp[]) => void;
+  readonly set: (folders: readonly FileStamp[], fileNames: ReadonlySet<string>) => void;
   /** False when some of the folders that were set are not watched. */
   readonly seesAll: () => boolean;
   /** Whether this very folder is watched. */
@@ -21,6 +24,7 @@ const watchesMax = 512;
 export function watchFolders(onEvent: () => void, log: Log): FolderWatch {
   const watchers = new Map<string, FSWatcher>();
   let wantedCount = 0;
+  let names: ReadonlySet<string> = new Set();
 
   function drop(id: string): void {
     watchers.get(id)?.close();
@@ -34,7 +38,7 @@ export function watchFolders(onEvent: () => void, log: Log): FolderWatch {
         // the number of the old one. A child of that name costs a new watch, no more.
         if (kind === 'rename' && fileName === basename(folder)) drop(id);
         // A log file that grows beside the models is no event.
-        if (kind === 'rename' || fileName === null || /\.gguf$/iu.test(fileName)) onEvent();
+        if (kind === 'rename' || fileName === null || names.has(fileName) || /\.gguf$/iu.test(fileName)) onEvent();
       });
       watcher.on('error', error => {
         drop(id);
@@ -47,7 +51,8 @@ export function watchFolders(onEvent: () => void, log: Log): FolderWatch {
   }
 
   return {
-    set: folders => {
+    set: (folders, fileNames) => {
+      names = fileNames;
       wantedCount = new Set(folders.map(identityOf)).size;
       const wanted = new Map(folders.slice(0, watchesMax).map(folder => [identityOf(folder), folder.path]));
       for (const id of watchers.keys()) if (!wanted.has(id)) drop(id);
