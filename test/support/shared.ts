@@ -19,6 +19,8 @@ export function shared<T>(what: string, start: (ends: Ends) => Promise<T>): () =
     t.timeout(startMsMax);
     const value = await start({
       teardown: end => {
+        // A start that has outlived its time is over for ava, but not for what it still starts.
+        if (ends.disposed) return void end();
         ends.defer(async () => {
           await end();
         });

@@ -21,6 +21,8 @@ export interface Watched {
   answers(msMax: number): Promise<boolean>;
   /** Whether it will never answer again, although its process is there. */
   isEnding(msMax: number): Promise<boolean>;
+  /** The same, but that it still says it is well. */
+  isStuck(): Promise<boolean>;
 }
 
 /** What is wrong. */
@@ -76,8 +78,9 @@ export class HungWatch implements Disposable {
   }
 
   async #look(): Promise<void> {
-    const works = this.#hasReceived() || (await this.#server.answers(this.#policy.lookMsMax)) || this.#hasReceived();
-    const isEnding = !works && (await this.#server.isEnding(this.#policy.lookMsMax));
+    const {lookMsMax} = this.#policy;
+    const works = this.#hasReceived() || (await this.#server.answers(lookMsMax)) || this.#hasReceived();
+    const isEnding = works ? await this.#server.isStuck() : await this.#server.isEnding(lookMsMax);
     if (this.#isEnded) return;
     if (isEnding) {
       this.#isEnded = true;

@@ -5,6 +5,7 @@ import type {EngineCall, Environment, LoadedFacts, Refusal, StoredModel} from '@
 import {engineArguments, engineEnvironment} from './engine-arguments.ts';
 import type {EngineSettings} from './engine-arguments.ts';
 import {EngineProcess} from './engine-process.ts';
+import {isAskedToEnd} from './is-asked-to-end.ts';
 import type {EngineExit} from './judge-exit.ts';
 import {LlamaClient} from './llama-client.ts';
 import type {Call, Look} from './llama-client.ts';
@@ -94,6 +95,15 @@ export class LlamaServer {
     if ((await this.#client?.isRefused(limit.signal)) !== true) return false;
     await this.#environment.clock.sleep(exitNewsMs);
     return this.#process?.isOver === false;
+  }
+
+  /**
+   * Its handler of SIGTERM waits for a lock that the interrupted thread holds itself. It goes on to listen, and
+   * `/health` says that all is well; only what goes through its queue, as `/slots`, is never answered again.
+   */
+  async isStuck(): Promise<boolean> {
+    const isAsked = (): boolean => isAskedToEnd(this.#process?.pid);
+    return isAsked() && (await this.workingSlots()) === undefined && isAsked() && this.#process?.isOver === false;
   }
 
   /** Slots that it works on now; undefined when it does not tell in time. */

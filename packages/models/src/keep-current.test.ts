@@ -162,6 +162,27 @@ test('S74: where a link leads out of the folders that are looked into, its targe
 
 const linuxTest = process.platform === 'linux' ? test : test.skip;
 
+linuxTest('a file without the ending of models that is written in place is noticed without any poll', async t => {
+  const {models, config, environment} = await makeModelPlace(t, []);
+  const {clock} = environment;
+  const elsewhere = join(models, '..', 'elsewhere');
+  await mkdir(elsewhere);
+  await copyFile(await tinyFile(countFile), join(elsewhere, 'bytes'));
+  await symlink(join(elsewhere, 'bytes'), join(models, countFile));
+  let rests = 0;
+  const rest = (): Disposable => {
+    rests += 1;
+    return {[Symbol.dispose]: () => {}};
+  };
+  const after: typeof clock.after = (ms, run) => (ms <= 500 ? clock.after(ms, run) : rest());
+  await using store = await startModelStore(config, {...environment, clock: {...clock, after}});
+  await untilProven(store);
+  await until('nothing is compared any more', () => rests > 0);
+  await truncate(join(elsewhere, 'bytes'), 1000);
+  await until('it is not offered any more', () => store.list().every(({problem}) => problem !== undefined));
+  t.is(store.list().length, 1);
+});
+
 linuxTest('a store at rest is left alone for two seconds at a time', async t => {
   const {models, config, environment} = await makeModelPlace(t, [countFile]);
   const {clock} = environment;

@@ -89,3 +89,38 @@ linuxTest('S74: what lies on a file system that others may change is not told of
   const places = [await look(folder), await look('/proc/sys')];
   t.deepEqual(await sort(pretendedWatch(), places, [link]), {told: [folder], untold: ['/proc/sys', link]});
 });
+
+linuxTest(
+  'S74: a link that leads on by further links is not told of, as they may change where nobody watches',
+  async t => {
+    const folder = await makeFolder(t);
+    const [links, versions, hops] = [join(folder, 'links'), join(folder, 'versions'), join(folder, 'hops')];
+    for (const each of [links, versions, join(versions, 'v1'), hops]) await mkdir(each);
+    await writeFile(join(versions, 'v1', 'a.gguf'), 'a');
+    await symlink('v1', join(versions, 'current'));
+    await symlink('../versions/v1/a.gguf', join(hops, 'hop'));
+    const [byFolder, byLink] = [join(links, 'by-folder.gguf'), join(links, 'by-link.gguf')];
+    await symlink('../versions/current/a.gguf', byFolder);
+    await symlink('../hops/hop', byLink);
+    t.deepEqual(await sort(pretendedWatch(), [await look(links)], [byFolder, byLink]), {
+      told: [links],
+      untold: [byFolder, byLink],
+    });
+  },
+);
+
+linuxTest(
+  'S74: a folder behind a link is told of where the link lies in a watched folder and leads straight to it',
+  async t => {
+    const folder = await makeFolder(t);
+    const [models, versions] = [join(folder, 'models'), join(folder, 'versions')];
+    for (const each of [models, versions, join(versions, 'v1')]) await mkdir(each);
+    await symlink('v1', join(versions, 'current'));
+    const [straight, onward, root] = [join(models, 'straight'), join(models, 'onward'), join(folder, 'root')];
+    await symlink('../versions/v1', straight);
+    await symlink('../versions/current', onward);
+    await symlink('versions/v1', root);
+    const folders = [await look(models), await look(straight), await look(onward), await look(root)];
+    t.deepEqual(await sort(pretendedWatch(), folders, []), {told: [models, straight], untold: [onward, root]});
+  },
+);

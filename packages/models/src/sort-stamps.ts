@@ -1,5 +1,5 @@
-import {lstat, realpath, statfs} from 'node:fs/promises';
-import {dirname} from 'node:path';
+import {lstat, readlink, realpath, statfs} from 'node:fs/promises';
+import {basename, dirname, resolve} from 'node:path';
 import type {PlaceFiles, PlaceStamps} from './collect-files.ts';
 import type {FileDoor} from './file-door.ts';
 import {absentStamp, areSameStamps, lookAt} from './file-stamp.ts';
@@ -34,8 +34,14 @@ export interface SortedStamps {
   readonly untold: readonly PlaceStamps[];
 }
 
-/** By path, the folders that tell together of all that may happen to a file or a folder; none for what nobody tells. */
-type Tellers = ReadonlyMap<string, readonly Look[]>;
+/** The folders that tell together of all that may happen to a file or a folder, and its names in them. */
+interface Teller {
+  readonly folders: readonly Look[];
+  readonly names: readonly string[];
+}
+
+/** By path; none for what nobody tells of. */
+type Tellers = ReadonlyMap<string, Teller>;
 
 export interface StampSorter {
   /** Resolves with what is told by whom; sees to it that the folders of linked files are watched too. */
@@ -52,8 +58,10 @@ export function stampSorter(watch: FolderWatch): StampSorter {
   function watchAll(places: readonly PlaceFiles[]): void {
     const own = places.flatMap(({folders}) => folders);
     const ownPaths = new Set(own.map(({path}) => path));
-    const others = new Map(tellers.flatMap(each => [...each.values()].flat()).map(look => [look.path, look]));
-    watch.set([...own, ...[...others.values()].filter(({path}) => !ownPaths.has(path))]);
+    const all = tellers.flatMap(each => [...each.values()]);
+    const others = new Map(all.flatMap(({folders}) => folders).map(look => [look.path, look]));
+    const names = new Set(all.flatMap(each => each.names));
+    watch.set([...own, ...[...others.values()].filter(({path}) => !ownPaths.has(path))], names);
   }
 
   return {
@@ -65,7 +73,8 @@ export function stampSorter(watch: FolderWatch): StampSorter {
         watchAll(places);
       }
       const isTold = ({path, inode}: FileStamp, index: number): boolean =>
-        inode === absentStamp(path).inode || tellers[index]?.get(path)?.every(look => watch.sees(look)) === true;
+        inode === absentStamp(path).inode ||
+        tellers[index]?.get(path)?.folders.every(look => watch.sees(look)) === true;
       const pick = (told: boolean): readonly PlaceStamps[] =>
         places.map(({door, folders, files}, index) => ({
           door,
@@ -88,10 +97,12 @@ function areSamePlaces(a: readonly PlaceFiles[], b: readonly PlaceFiles[]): bool
 
 /** Empty when the disk does not answer: nothing that it would tell is relied upon then. */
 async function findTellers({door, folders, files}: PlaceFiles, signal: AbortSignal): Promise<Tellers> {
-  const tellers = new Map<string, readonly Look[]>();
+  const tellers = new Map<string, Teller>();
   const ways = new Ways(folders, door);
   try {
-    for (const folder of folders) if (await ways.isOwn(folder)) tellers.set(folder.path, [folder]);
+    for (const folder of folders) {
+      if (await ways.tellsOfItself(folder)) tellers.set(folder.path, {folders: [folder], names: []});
+    }
     for (let start = 0; start < files.length; start += filesAtOnce) {
       signal.throwIfAborted();
       const batch = files.slice(start, start + filesAtOnce).map(async ({path}) => {
@@ -120,12 +131,22 @@ class Ways {
   }
 
   /** The folder of a file and, where it is a link, that of the file it leads to; undefined if one does not tell. */
-  async tellersOf(path: string): Promise<readonly Look[] | undefined> {
+  async tellersOf(path: string): Promise<Teller | undefined> {
     const own = await this.#tellerOf(path);
-    if (own === undefined || !own.isLink) return own && [own.folder];
-    const target = await this.#door.pass(() => realpath(path).catch(() => undefined));
+    if (own === undefined || !own.isLink) return own && {folders: [own.folder], names: [basename(path)]};
+    const target = await this.#door.pass(() => straightTarget(path));
     const other = target === undefined ? undefined : await this.#tellerOf(target);
-    return other && [own.folder, other.folder];
+    if (target === undefined || other === undefined) return undefined;
+    return {folders: [own.folder, other.folder], names: [basename(target)]};
+  }
+
+  /** A link to a folder is told of where it lies: not that of a whole place, which lies in a folder of other things. */
+  async tellsOfItself(folder: Look): Promise<boolean> {
+    const {path} = folder;
+    if (!(await this.isOwn(folder))) return false;
+    const found = await this.#door.pass(() => lstat(path).catch(() => undefined));
+    if (found?.isSymbolicLink() !== true) return found !== undefined;
+    return this.#folders.has(dirname(path)) && (await this.#door.pass(() => straightTarget(path))) !== undefined;
   }
 
   async #tellerOf(path: string): Promise<{readonly folder: Look; readonly isLink: boolean} | undefined> {
@@ -147,6 +168,16 @@ class Ways {
     const found = this.#isOwn.get(device) ?? this.#door.pass(() => isOnOwnFileSystem(path));
     this.#isOwn.set(device, found);
     return found;
+  }
+}
+
+/** Where a link leads; undefined where further links lead on, each of which may change in a folder of its own. */
+async function straightTarget(path: string): Promise<string | undefined> {
+  try {
+    const [folder, next, target] = [await realpath(dirname(path)), await readlink(path), await realpath(path)];
+    return resolve(folder, next) === target ? target : undefined;
+  } catch {
+    return undefined; // it leads nowhere now
   }
 }
 
