@@ -11,11 +11,17 @@ import {fileURLToPath} from 'node:url';
  */
 const shortLived = '--max-semi-space-size=8';
 
+/** By then a daemon has started and compiled nearly all that it needs. */
+const startedAfterMs = 5_000;
+
 if (Number(process.versions.node.split('.')[0]) >= 24) {
-  if (['serve', 'start'].includes(process.argv[2]) && !process.execArgv.includes(shortLived)) restartWith(shortLived);
+  const isDaemon = ['serve', 'start'].includes(process.argv[2]);
+  if (isDaemon && !process.execArgv.includes(shortLived)) restartWith(shortLived);
   // Threads for files, four by default: calls to a network drive that is away occupy two of them for as long as it is.
   process.env.UV_THREADPOOL_SIZE ??= '16';
   module.enableCompileCache(); // later starts need not compile the sources again
+  // Node alone keeps it at a clean end, which may be months away or never come. What is kept is not written again.
+  if (isDaemon) setTimeout(() => module.flushCompileCache(), startedAfterMs).unref();
   await import('./quick-imports.mjs');
   await import('../src/main.ts');
 } else {

@@ -1,12 +1,13 @@
 import {spawn} from 'node:child_process';
 import type {ChildProcess} from 'node:child_process';
 import {once} from 'node:events';
-import {chmod, copyFile, mkdir, mkdtemp, readFile, rm, writeFile} from 'node:fs/promises';
+import {chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile} from 'node:fs/promises';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import test from 'ava';
 import type {ExecutionContext} from 'ava';
 import {startDaemon} from '../../../test/support/daemon.ts';
+import {until} from '../../../test/support/until.ts';
 
 const launcher = join(import.meta.dirname, '..', 'bin', 'hearsay.mjs');
 const quickImports = join(import.meta.dirname, '..', 'bin', 'quick-imports.mjs');
@@ -69,6 +70,16 @@ test('a daemon keeps its pid and its arguments, and is told to be modest with me
   t.is((await (await fetch(`${daemon.url}/health`)).json()).node, 'modest');
   const residentKiB = Number(/^VmRSS:\s+(\d+)/mu.exec(await readFile(`/proc/${daemon.pid}/status`, 'utf8'))?.[1]);
   t.true(residentKiB < 250 * 1024, `${residentKiB} KiB; some 145 MiB once Node has cached the sources`);
+});
+
+test('what a daemon has compiled is kept for the next one, even if this one is killed', async t => {
+  const cache = await mkdtemp(join(tmpdir(), 'hearsay-compiled-'));
+  t.teardown(async () => rm(cache, {recursive: true, maxRetries: 3}));
+  const {kill, exited} = await startDaemon(t, {variables: {NODE_COMPILE_CACHE: cache}});
+  const files = async (): Promise<number> => (await readdir(cache, {recursive: true})).length;
+  await until('it is kept', async () => (await files()) > 500, 30_000);
+  kill('SIGKILL');
+  t.is(await exited, 137);
 });
 
 test('an older Node hands over to the one in node_modules, with arguments and exit code', async t => {
