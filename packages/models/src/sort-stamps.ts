@@ -24,6 +24,8 @@ const ownFileSystems: ReadonlySet<number> = new Set([
   0x7366746e, // ntfs3
 ]);
 
+const absentInode = absentStamp('').inode;
+
 /** Files asked for at once; how many of them reach the disk together is for the door to say. */
 const filesAtOnce = 32;
 
@@ -73,14 +75,15 @@ export function stampSorter(watch: FolderWatch): StampSorter {
         watchAll(places);
       }
       const isTold = ({path, inode}: FileStamp, index: number): boolean =>
-        inode === absentStamp(path).inode ||
-        tellers[index]?.get(path)?.folders.every(look => watch.sees(look)) === true;
-      const pick = (told: boolean): readonly PlaceStamps[] =>
-        places.map(({door, folders, files}, index) => ({
-          door,
-          stamps: [...folders, ...files].filter(stamp => isTold(stamp, index) === told),
-        }));
-      return {told: pick(true), untold: pick(false)};
+        inode === absentInode || tellers[index]?.get(path)?.folders.every(look => watch.sees(look)) === true;
+      const [told, untold]: [PlaceStamps[], PlaceStamps[]] = [[], []];
+      for (const [index, {door, folders, files}] of places.entries()) {
+        const [seen, unseen]: [FileStamp[], FileStamp[]] = [[], []];
+        for (const stamp of [...folders, ...files]) (isTold(stamp, index) ? seen : unseen).push(stamp);
+        told.push({door, stamps: seen});
+        untold.push({door, stamps: unseen});
+      }
+      return {told, untold};
     },
   };
 }
