@@ -44,10 +44,14 @@ test('an engine that somebody tells to end while it answers is no riddle for lon
       isTold = true;
     }
   })();
-  const fault = await t.throwsAsync<Fault>(reading, {name: 'Fault', message: /was told to end from outside/u});
+  // Now and then llama-server cuts the stream by itself before that is found out, and takes its time to end.
+  const message = /was told to end from outside|the connection to it broke/u;
+  const fault = await t.throwsAsync<Fault>(reading, {name: 'Fault', message});
   t.is(fault?.code, 'ENGINE_FAILED');
   await reservation[Symbol.asyncDispose]();
-  t.is(await countToThree(host, model), ' 1 2 3');
+  await until('the end of the process', () => !exists(pid), 30_000);
+  const answer = await until('a new one answers', async () => countToThree(host, model).catch(() => undefined));
+  t.is(answer, ' 1 2 3');
 });
 
 test('S102: a request that waits for its first token on a hung engine fails too, so that another node may take it', async t => {
