@@ -2,7 +2,7 @@ import {describeError} from '@hearsay/core';
 import type {Clock, Log} from '@hearsay/core';
 import {fileDoor} from './file-door.ts';
 import type {FileDoor} from './file-door.ts';
-import {absentStamp, isSameStamp, lookAt} from './file-stamp.ts';
+import {absentStamp, isAbsent, isSameStamp, lookAt} from './file-stamp.ts';
 import type {FileStamp, Look} from './file-stamp.ts';
 import {placeScanner} from './scan-place.ts';
 import type {FoundGroup, PlaceScan, StorePlace} from './scan-place.ts';
@@ -159,7 +159,7 @@ async function comparePlace({door, stamps}: PlaceStamps, signal: AbortSignal): P
     return {moved: false, hung: false};
   } catch {
     // From then on nothing is known of the place but that it is absent: that is one change.
-    return {moved: stamps.some(({inode}) => inode !== absentStamp('').inode), hung: true};
+    return {moved: stamps.some(stamp => !isAbsent(stamp)), hung: true};
   }
 }
 

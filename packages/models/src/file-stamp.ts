@@ -27,9 +27,16 @@ export async function lookAt(path: string, door: FileDoor): Promise<Look | undef
   }
 }
 
+/** No file has such a number. */
+const absentInode = -1;
+
 /** Stands for nothing at a path, so that it can be noticed when something comes. */
 export function absentStamp(path: string): FileStamp {
-  return {path, sizeBytes: 0, mtimeMs: 0, inode: -1};
+  return {path, sizeBytes: 0, mtimeMs: 0, inode: absentInode};
+}
+
+export function isAbsent({inode}: FileStamp): boolean {
+  return inode === absentInode;
 }
 
 export function isSameStamp(a: FileStamp, b: FileStamp): boolean {

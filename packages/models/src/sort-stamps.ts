@@ -2,7 +2,7 @@ import {lstat, readlink, realpath, statfs} from 'node:fs/promises';
 import {basename, dirname, resolve} from 'node:path';
 import type {PlaceFiles, PlaceStamps} from './collect-files.ts';
 import type {FileDoor} from './file-door.ts';
-import {absentStamp, areSameStamps, lookAt} from './file-stamp.ts';
+import {areSameStamps, isAbsent, lookAt} from './file-stamp.ts';
 import type {FileStamp, Look} from './file-stamp.ts';
 import type {FolderWatch} from './watch-folders.ts';
 
@@ -23,8 +23,6 @@ const ownFileSystems: ReadonlySet<number> = new Set([
   0x2011bab0, // exfat
   0x7366746e, // ntfs3
 ]);
-
-const absentInode = absentStamp('').inode;
 
 /** Files asked for at once; how many of them reach the disk together is for the door to say. */
 const filesAtOnce = 32;
@@ -74,8 +72,8 @@ export function stampSorter(watch: FolderWatch): StampSorter {
         sorted = places;
         watchAll(places);
       }
-      const isTold = ({path, inode}: FileStamp, index: number): boolean =>
-        inode === absentInode || tellers[index]?.get(path)?.folders.every(look => watch.sees(look)) === true;
+      const isTold = (stamp: FileStamp, index: number): boolean =>
+        isAbsent(stamp) || tellers[index]?.get(stamp.path)?.folders.every(look => watch.sees(look)) === true;
       const [told, untold]: [PlaceStamps[], PlaceStamps[]] = [[], []];
       for (const [index, {door, folders, files}] of places.entries()) {
         const [seen, unseen]: [FileStamp[], FileStamp[]] = [[], []];
