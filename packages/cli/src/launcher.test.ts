@@ -75,11 +75,11 @@ test('a daemon keeps its pid and its arguments, and is told to be modest with me
 test('what a daemon has compiled is kept for the next one, even if this one is killed', async t => {
   const cache = await mkdtemp(join(tmpdir(), 'hearsay-compiled-'));
   t.teardown(async () => rm(cache, {recursive: true, maxRetries: 3}));
-  const {kill, exited} = await startDaemon(t, {variables: {NODE_COMPILE_CACHE: cache}});
+  const daemon = await startDaemon(t, {variables: {NODE_COMPILE_CACHE: cache}});
   const files = async (): Promise<number> => (await readdir(cache, {recursive: true})).length;
   await until('it is kept', async () => (await files()) > 500, 30_000);
-  kill('SIGKILL');
-  t.is(await exited, 137);
+  daemon.kill('SIGKILL');
+  t.is(await daemon.exited, 137);
 });
 
 test('an older Node hands over to the one in node_modules, with arguments and exit code', async t => {

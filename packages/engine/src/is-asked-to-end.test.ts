@@ -28,7 +28,8 @@ const engineText = `
 
 const isBlockable = process.platform === 'linux' && spawnSync('env', ['--block-signal=TERM', 'true']).status === 0;
 const blockTest = isBlockable ? test : test.skip;
-if (!isBlockable) console.log('skipped: an engine with SIGTERM blocked, which needs Linux and an env that can block signals');
+if (!isBlockable)
+  console.log('skipped: an engine with SIGTERM blocked, which needs Linux and an env that can block signals');
 
 async function engineThat(t: Parameters<typeof temporaryFolder>[0], ...leadingArguments: readonly string[]) {
   const folder = await temporaryFolder(t);
