@@ -1,6 +1,6 @@
 import {writeFile} from 'node:fs/promises';
 import {join} from 'node:path';
-import {chat, scratchFolder, twoLans} from '../support/nat-trial.ts';
+import {chat, offersPaced, pacedStream, scratchFolder, twoLans} from '../support/nat-trial.ts';
 import {alive, curl, meetMsMax, netTest, nodes, says} from '../support/net-trial.ts';
 import {timed, until} from '../support/until.ts';
 
@@ -50,14 +50,15 @@ netTest(
 );
 
 netTest('a relay that restarts under traffic ends streams by name, and the mesh is back soon after', async t => {
-  const {left, right, relay, startRelay} = await twoLans(t);
+  const {left, right, relay, startRelay} = await twoLans(t, {paced: true});
   await until('left and right meet', async () => (await alive(left)) === 'left relay right', meetMsMax);
+  await offersPaced(left);
   await until(
     'right runs it',
     async () => / 1 2 3"/u.test(await curl(left, '/v1/chat/completions', ...chat(3))),
     meetMsMax,
   );
-  const stream = curl(left, '/v1/chat/completions', ...chat(100_000, 'count', true), '-N').catch(String);
+  const stream = pacedStream(left, 120).catch(String);
   await until('it runs', async () => (await curl(left, '/hearsay/v1/status')).includes('"inFlight":1'), meetMsMax);
   relay.kill('SIGKILL');
   await relay.exited;

@@ -9,10 +9,10 @@ import type {ExecutionContext} from 'ava';
 import {startDaemon} from './daemon.ts';
 import type {Daemon} from './daemon.ts';
 import {modelFolder} from './models.ts';
-import {says} from './net-trial.ts';
+import {curl, meetMsMax, says} from './net-trial.ts';
 import {nattedLans} from './network-namespaces.ts';
 import type {NattedLans} from './network-namespaces.ts';
-import {timed} from './until.ts';
+import {timed, until} from './until.ts';
 
 export interface NatTrial {
   readonly nat: NattedLans;
@@ -24,6 +24,9 @@ export interface NatTrial {
   /** A further public member that relays. */
   readonly startSecondRelay: () => Promise<Daemon>;
 }
+
+/** A token of the paced model takes this long. */
+const pacedMs = 100;
 
 interface NatOptions {
   /** What the left node tells others about where it is reached. */
@@ -105,4 +108,20 @@ async function pacedEngine(t: ExecutionContext, within: readonly string[]): Prom
   const url = `http://127.0.0.1:${(line ?? '').trim()}/1/v1`;
   await writeFile(file, `[[engines.external]]\nname = "paced"\nurl = "${url}"\nslots = 4\n`);
   return file;
+}
+
+/** A stream of that many seconds from the model whose tokens come at a pace. */
+export async function pacedStream(daemon: Daemon, seconds: number): Promise<string> {
+  const tokens = Math.round((1000 * seconds) / pacedMs);
+  const messages = [{role: 'user', content: 'count'}];
+  const question = {model: 'stamps-1', max_tokens: tokens, pace_ms: pacedMs, stream: true, messages};
+  return curl(daemon, '/v1/chat/completions', '-N', '-m', String(4 * seconds + 60), '-d', JSON.stringify(question));
+}
+
+export async function offersPaced(daemon: Daemon): Promise<unknown> {
+  return until(
+    'the paced model is known',
+    async () => (await curl(daemon, '/v1/models')).includes('stamps-1'),
+    meetMsMax,
+  );
 }
