@@ -1,6 +1,6 @@
 // Runs before `npm start`, `npm test` and `npm run demo`: installs the dependencies when package-lock.json has
-// changed since the last time, else does nothing in some 50 ms. Plain JavaScript without dependencies for Node 18 and
-// newer, because it runs before there is anything else.
+// changed since the last time, and bundles the sources when one of them has; else does nothing in some 50 ms. Plain
+// JavaScript without dependencies for Node 18 and newer, because it runs before there is anything else.
 import {spawnSync} from 'node:child_process';
 import {createHash} from 'node:crypto';
 import {existsSync, readFileSync, writeFileSync} from 'node:fs';
@@ -17,6 +17,17 @@ const lockHash = createHash('sha256')
 
 const isInstalled = existsSync(stamp) && readFileSync(stamp, 'utf8').trim() === lockHash && nodeVersion() >= 24;
 process.exitCode = isInstalled ? 0 : install();
+if (process.exitCode === 0) await bundle();
+
+/** Without a bundle everything works, only slower: no reason to stop. */
+async function bundle() {
+  try {
+    const {makeBundle} = await import('./make-bundle.mjs');
+    await makeBundle(root);
+  } catch (error) {
+    console.error(`setup: the sources cannot be bundled, so hearsay will start more slowly: ${error.message}`);
+  }
+}
 
 function install() {
   console.error('setup: installing the dependencies with npm ci (only when package-lock.json has changed) …');

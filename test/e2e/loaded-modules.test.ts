@@ -1,3 +1,4 @@
+import {spawnSync} from 'node:child_process';
 import {mkdtemp, readFile, rm} from 'node:fs/promises';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
@@ -22,20 +23,27 @@ const heavy = {
   doctor: /\/cli\/src\/doctor\.ts$/u,
 } as const;
 
+const root = join(import.meta.dirname, '..', '..');
+const preload = pathToFileURL(join(root, 'test', 'fixtures', 'note-modules.ts'));
+
 type Part = keyof typeof heavy;
 
 const loadedSchema = z.array(z.string());
 
-/** Runs something that ends with each variable set that it is given, and resolves with what the process has loaded. */
+/**
+ * Runs something that ends with each variable set that it is given, and resolves with what the process has loaded:
+ * source by source, unless it may run from the bundle.
+ */
 async function loadedBy(
   t: ExecutionContext,
   run: (variables: Readonly<Record<string, string>>) => Promise<unknown>,
+  {bundle = false} = {},
 ): Promise<readonly string[]> {
   const folder = await mkdtemp(join(tmpdir(), 'hearsay-loaded-'));
   t.teardown(async () => rm(folder, {recursive: true, force: true}));
   const file = join(folder, 'loaded.json');
-  const preload = pathToFileURL(join(import.meta.dirname, '..', 'fixtures', 'note-modules.ts'));
-  await run({TEST_LOADED_FILE: file, NODE_OPTIONS: `--import ${preload.href}`});
+  const sources = bundle ? {} : {HEARSAY_SOURCES: '1'};
+  await run({...sources, TEST_LOADED_FILE: file, NODE_OPTIONS: `--import ${preload.href}`});
   return loadedSchema.parse(JSON.parse(await readFile(file, 'utf8')));
 }
 
@@ -60,4 +68,23 @@ test.serial('a command that asks a daemon loads nothing of a daemon', async t =>
   const variables = {...process.env, HEARSAY_HOST: url};
   const loaded = await loadedBy(t, async more => runCli(['nodes'], {...variables, ...more}));
   t.deepEqual(parts(loaded), ['queries'] satisfies readonly Part[]);
+});
+
+test.serial('a daemon and a command run from the bundle, without a single source file', async t => {
+  const made = spawnSync(process.execPath, [join(root, 'scripts', 'make-bundle.mjs')], {encoding: 'utf8'});
+  t.is(made.status, 0, made.stderr);
+  const daemon = async (variables: Readonly<Record<string, string>>): Promise<unknown> =>
+    (await startDaemon(t, {variables})).stop();
+  const command = async (variables: Readonly<Record<string, string>>): Promise<unknown> =>
+    runCli(['version'], {...process.env, ...variables});
+  const [ofDaemon, ofCommand] = [await loadedBy(t, daemon, {bundle: true}), await loadedBy(t, command, {bundle: true})];
+  for (const loaded of [ofDaemon, ofCommand]) {
+    t.true(loaded.some(each => each.endsWith('/main.mjs')));
+    t.deepEqual(
+      loaded.filter(each => each.endsWith('.ts') || each.includes('/node_modules/zod/')),
+      [],
+    );
+  }
+  t.true(ofDaemon.some(each => each.includes('/start-serving-')));
+  t.false(ofCommand.some(each => each.includes('/start-serving-')));
 });

@@ -16,6 +16,8 @@ interface Checkout {
     readonly ms: number;
   };
   readonly writeLock: (text: string) => Promise<void>;
+  /** The body of what makes the bundle; nothing unless written. */
+  readonly writeBundling: (body: string) => Promise<void>;
 }
 
 /** `npm` is the given shell script, run in the checkout; undefined: there is none. */
@@ -28,9 +30,13 @@ async function checkout(t: ExecutionContext, npm: string | undefined): Promise<C
   await writeFile(join(root, 'package-lock.json'), '{}');
   if (npm !== undefined) await writeFile(join(root, 'tools', 'npm'), `#!/bin/sh\necho "npm $*"\n${npm}\n`);
   if (npm !== undefined) await chmod(join(root, 'tools', 'npm'), 0o755);
+  const writeBundling = async (body: string): Promise<void> =>
+    writeFile(join(root, 'scripts', 'make-bundle.mjs'), `export async function makeBundle(root) {${body}}`);
+  await writeBundling('');
   const path = [join(root, 'tools'), ...(npm === undefined ? [] : ['/usr/bin', '/bin'])].join(delimiter);
   return {
     root,
+    writeBundling,
     writeLock: text => writeFile(join(root, 'package-lock.json'), text),
     setup() {
       const startedMs = performance.now();
@@ -99,4 +105,23 @@ test('setup fails when the installed Node is too old', async t => {
   const {status, stderr} = setup();
   t.is(status, 1);
   t.regex(stderr, /has no Node 24/u);
+});
+
+test('setup bundles the sources once everything is installed, and not when that has failed', async t => {
+  const {setup, writeBundling} = await checkout(t, installs('v24.1.0'));
+  await writeBundling('console.log("bundled", root)');
+  const first = setup();
+  t.regex(first.stdout, /npm ci [^]*bundled \/./u);
+  t.regex(setup().stdout, /^bundled \/./u);
+  const failing = await checkout(t, 'exit 1');
+  await failing.writeBundling('console.log("bundled", root)');
+  t.notRegex(failing.setup().stdout, /bundled/u);
+});
+
+test('setup goes on when the sources cannot be bundled, and says what that means', async t => {
+  const {setup, writeBundling} = await checkout(t, installs('v24.1.0'));
+  await writeBundling('throw new Error("no esbuild for this machine")');
+  const {status, stderr} = setup();
+  t.is(status, 0);
+  t.regex(stderr, /cannot be bundled, so hearsay will start more slowly: no esbuild for this machine/u);
 });

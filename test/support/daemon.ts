@@ -128,7 +128,7 @@ export async function runCli(
   within: readonly string[] = [],
 ): Promise<CommandResult> {
   const [program = node, ...rest] = [...within, node, launcher, ...args];
-  const child = spawn(program, rest, {env: variables, stdio: ['ignore', 'pipe', 'pipe']});
+  const child = spawn(program, rest, {env: ofAProgram(variables), stdio: ['ignore', 'pipe', 'pipe']});
   const stdout = collect(child.stdout);
   const stderr = collect(child.stderr);
   return {code: await exitCodeOf(child), stdout: stdout(), stderr: stderr()};
@@ -139,7 +139,7 @@ export async function runCli(
  * already.
  */
 function daemonVariables(folder: string, {demo = false, variables}: DaemonOptions): NodeJS.ProcessEnv {
-  const inherited = Object.entries(process.env).filter(([key]) => !key.startsWith('HEARSAY_'));
+  const inherited = Object.entries(ofAProgram(process.env)).filter(([key]) => !key.startsWith('HEARSAY_'));
   return {
     ...Object.fromEntries(inherited),
     XDG_CONFIG_HOME: join(folder, 'config'),
@@ -151,6 +151,12 @@ function daemonVariables(folder: string, {demo = false, variables}: DaemonOption
     HEARSAY_THREADS: '1',
     ...variables,
   };
+}
+
+/** What a run of tests has compiled is for tests; the program knows where it keeps its own. */
+function ofAProgram(variables: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const {NODE_COMPILE_CACHE: compiled, ...others} = variables;
+  return compiled === process.env['NODE_COMPILE_CACHE'] ? others : variables;
 }
 
 function daemonFlags(name: string, dataFolder: string, options: DaemonOptions): readonly string[] {

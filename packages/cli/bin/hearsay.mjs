@@ -3,7 +3,8 @@
 // the Node that `npm install` has put into node_modules.
 import module from 'node:module';
 import {constants} from 'node:os';
-import {fileURLToPath} from 'node:url';
+import {dirname, join} from 'node:path';
+import {fileURLToPath, pathToFileURL} from 'node:url';
 
 /**
  * Room for short-lived objects, in MiB. V8 alone would give them a hundred before it looks which are still used; a
@@ -11,19 +12,28 @@ import {fileURLToPath} from 'node:url';
  */
 const shortLived = '--max-semi-space-size=8';
 
+/**
+ * So many free bytes at its end are given back to the system. The C library alone learns from large requests to keep
+ * more, some 5 MB in a daemon. Children, which have other needs, are not told.
+ */
+const keptFree = {MALLOC_TRIM_THRESHOLD_: '131072'};
+
 /** By then a daemon has started and compiled nearly all that it needs. */
 const startedAfterMs = 5_000;
 
 if (Number(process.versions.node.split('.')[0]) >= 24) {
   const isDaemon = ['serve', 'start'].includes(process.argv[2]);
   if (isDaemon && !process.execArgv.includes(shortLived)) restartWith(shortLived);
+  for (const [name, value] of Object.entries(keptFree)) if (process.env[name] === value) delete process.env[name];
   // Threads for files, four by default: calls to a network drive that is away occupy two of them for as long as it is.
   process.env.UV_THREADPOOL_SIZE ??= '16';
-  module.enableCompileCache(); // later starts need not compile the sources again
+  const bundle = await currentBundle();
+  // Later starts need not compile the same again. What belongs to a bundle goes with it.
+  module.enableCompileCache(bundle === undefined ? undefined : join(dirname(bundle), 'compiled'));
   // Node alone keeps it at a clean end, which may be months away or never come. What is kept is not written again.
   if (isDaemon) setTimeout(() => module.flushCompileCache(), startedAfterMs).unref();
-  await import('./quick-imports.mjs');
-  await import('../src/main.ts');
+  if (bundle === undefined) await import('./quick-imports.mjs');
+  await import(bundle === undefined ? '../src/main.ts' : pathToFileURL(bundle).href);
 } else {
   await handOver();
 }
@@ -31,11 +41,17 @@ if (Number(process.versions.node.split('.')[0]) >= 24) {
 /** Becomes the same process with one more flag, which V8 takes at its start only. Where that is impossible it goes on. */
 function restartWith(flag) {
   if (process.platform === 'win32' || process.execve === undefined) return;
-  process.execve(
-    process.execPath,
-    [process.execPath, flag, ...process.execArgv, ...process.argv.slice(1)],
-    process.env,
-  );
+  process.execve(process.execPath, [process.execPath, flag, ...process.execArgv, ...process.argv.slice(1)], {
+    ...keptFree,
+    ...process.env,
+  });
+}
+
+/** None where somebody wants the sources as they are: to see what runs, or how much of them. */
+async function currentBundle() {
+  if (process.env.HEARSAY_SOURCES || process.env.NODE_V8_COVERAGE) return undefined;
+  const {findBundle} = await import('./find-bundle.mjs');
+  return findBundle(fileURLToPath(new URL('../../..', import.meta.url)));
 }
 
 async function handOver() {
