@@ -1,8 +1,8 @@
 // Makes one program of the thousand files that hearsay consists of, ours and those of its dependencies: a start takes
 // half of the time, a daemon 10 MB less. It is a cache that nobody needs, and misleads nobody who edits a source.
 // Plain JavaScript for Node 18 and newer, because setup runs it.
-import {mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync} from 'node:fs';
-import {basename, dirname, join} from 'node:path';
+import {existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync} from 'node:fs';
+import {basename, dirname, join, relative, sep} from 'node:path';
 import {fileURLToPath, pathToFileURL} from 'node:url';
 import {bundlesOf, findBundle, stampOf} from '../packages/cli/bin/find-bundle.mjs';
 
@@ -12,58 +12,71 @@ const keptMax = 5;
 /** CommonJS modules in the bundle find Node's own by it. */
 const requireOfNode = "import {createRequire} from 'node:module';\nconst require = createRequire(import.meta.url);";
 
+/** As Node strips types, whatever a tsconfig.json says. */
+const plainTypes = {compilerOptions: {target: 'esnext', verbatimModuleSyntax: true}};
+
 /** Makes the bundle of a checkout unless it is there and current. Rejects when that is impossible. */
 export async function makeBundle(root) {
   if (findBundle(root) !== undefined) return;
   const {build} = await import('esbuild'); // of no use to the many set-ups that end above
-  const startedMs = Date.now();
-  const bundles = bundlesOf(root);
-  const folder = `${new Date(startedMs).toISOString().replaceAll(/[^\dTZ]/gu, '')}-${process.pid}`;
-  mkdirSync(bundles, {recursive: true});
-  const {metafile} = await build({
+  const own = ownSources(root);
+  const {outputFiles, metafile} = await build({
     absWorkingDir: root,
     entryPoints: {main: 'packages/cli/src/main.ts'},
-    outdir: join(bundles, folder),
+    outdir: bundlesOf(root),
     outExtension: {'.js': '.mjs'},
     bundle: true,
     splitting: true,
     format: 'esm',
     platform: 'node',
     target: 'node24',
+    tsconfigRaw: plainTypes,
     legalComments: 'none',
     banner: {js: requireOfNode},
+    write: false,
     metafile: true,
     logLevel: 'silent',
-    plugins: [asInPlace(root), withoutLanguages],
+    plugins: [own.inPlace, withoutLanguages],
   });
-  const sources = sourcesIn(root, Object.keys(metafile.inputs)).map(file => [file, stampOf(join(root, file))]);
-  const changed = sources.find(([, stamp]) => Number(stamp.split(' ')[1]) >= startedMs);
-  if (changed !== undefined) throw new Error(`${changed[0]} was changed meanwhile`);
-  writeWhole(join(bundles, 'bundle.json'), JSON.stringify({main: join(folder, 'main.mjs'), sources}));
-  removeOld(bundles);
+  const sources = sourcesOf(root, own.stamps, Object.keys(metafile.inputs));
+  for (const [file, stamp] of sources) {
+    if (stampOf(join(root, file)) !== stamp) throw new Error(`${file} was changed meanwhile`);
+  }
+  const files = outputFiles.map(({path, contents}) => [basename(path), contents]);
+  keep(root, {root, main: 'main.mjs', sources, parts: files.map(([name, {length}]) => [name, length])}, files);
 }
 
-/** Our own files that were read, and what decided that. What lies in node_modules npm alone changes, and notes it. */
-function sourcesIn(root, inputs) {
-  const own = inputs.filter(file => file.startsWith('packages/'));
-  const manifests = readdirSync(join(root, 'packages')).map(name => `packages/${name}/package.json`);
-  return [...own, ...manifests, 'node_modules/.package-lock.json', 'scripts/make-bundle.mjs'];
-}
-
-/** Our modules that look for files beside them find them where they are. */
-function asInPlace(root) {
-  return {
-    name: 'as-in-place',
+/**
+ * Notes what each of our sources was when it was read. Those that look for files beside them find them where they are.
+ */
+function ownSources(root) {
+  const stamps = new Map();
+  const inPlace = {
+    name: 'in-place',
     setup({onLoad}) {
-      onLoad({filter: /[\\/]src[\\/].*\.ts$/}, ({path}) => {
-        if (!path.startsWith(join(realpathSync(root), 'packages'))) return undefined;
+      onLoad({filter: /\.ts$/}, ({path}) => {
+        stamps.set(relative(root, path).replaceAll(sep, '/'), stampOf(path));
         const contents = readFileSync(path, 'utf8')
-          .replaceAll('import.meta.url', JSON.stringify(pathToFileURL(path).href))
-          .replaceAll('import.meta.dirname', JSON.stringify(dirname(path)));
+          .replaceAll('import.meta.url', () => JSON.stringify(pathToFileURL(path).href))
+          .replaceAll('import.meta.dirname', () => JSON.stringify(dirname(path)));
         return {loader: 'ts', contents};
       });
     },
   };
+  return {stamps, inPlace};
+}
+
+/**
+ * All that decides what the bundle holds, each with its stamp: our files that were read, and what they were found by.
+ * What lies in node_modules npm alone changes, and notes it.
+ */
+function sourcesOf(root, stamps, inputs) {
+  const foreign = inputs.find(file => !/^(?:packages|node_modules)\/|^no-languages:/.test(file));
+  if (foreign !== undefined) throw new Error(`${foreign} is not a part of this checkout`);
+  const packages = readdirSync(join(root, 'packages')).map(name => `packages/${name}/package.json`);
+  const others = ['node_modules/.package-lock.json', 'scripts/make-bundle.mjs', ...packages];
+  const present = others.filter(file => existsSync(join(root, file)));
+  return [...stamps, ...present.map(file => [file, stampOf(join(root, file))])];
 }
 
 /** Zod brings its messages in fifty languages, which are half of it; ours is English. As `quick-imports.mjs` does. */
@@ -77,18 +90,29 @@ const withoutLanguages = {
   },
 };
 
-/** Nobody ever reads half a file, even when two set up at once. */
-function writeWhole(file, text) {
-  const part = `${file}.${process.pid}`;
-  writeFileSync(part, text);
-  renameSync(part, file);
+/** Nobody finds it before it is whole, even when two set up at once. Nothing of it is left when the disk is full. */
+function keep(root, made, files) {
+  const bundles = bundlesOf(root);
+  const name = `${new Date().toISOString().replaceAll(/[^\dTZ]/gu, '')}-${process.pid}`;
+  const note = join(bundles, `${name}.json`);
+  try {
+    mkdirSync(join(bundles, name), {recursive: true});
+    for (const [file, contents] of files) writeFileSync(join(bundles, name, file), contents);
+    writeFileSync(note, JSON.stringify({...made, folder: name}));
+    renameSync(note, join(bundles, 'bundle.json'));
+  } catch (error) {
+    rmSync(note, {force: true});
+    rmSync(join(bundles, name), {recursive: true, force: true});
+    throw error;
+  }
+  removeOld(bundles);
 }
 
 /** Their names begin with the time. */
 function removeOld(bundles) {
   const folders = readdirSync(bundles, {withFileTypes: true}).filter(entry => entry.isDirectory());
-  const newer = name => folders.filter(other => other.name > name).length;
-  for (const {name} of folders) if (newer(name) >= keptMax) rmSync(join(bundles, name), {recursive: true, force: true});
+  const isOld = ({name}) => folders.filter(other => other.name > name).length >= keptMax;
+  for (const {name} of folders.filter(isOld)) rmSync(join(bundles, name), {recursive: true, force: true});
 }
 
 if (process.argv[1] !== undefined && basename(process.argv[1]) === 'make-bundle.mjs') {

@@ -42,8 +42,8 @@ async function loadedBy(
   const folder = await mkdtemp(join(tmpdir(), 'hearsay-loaded-'));
   t.teardown(async () => rm(folder, {recursive: true, force: true}));
   const file = join(folder, 'loaded.json');
-  const sources = bundle ? {} : {HEARSAY_SOURCES: '1'};
-  await run({...sources, TEST_LOADED_FILE: file, NODE_OPTIONS: `--import ${preload.href}`});
+  const from = bundle ? {HEARSAY_SOURCES: '', NODE_V8_COVERAGE: ''} : {HEARSAY_SOURCES: '1'};
+  await run({...from, TEST_LOADED_FILE: file, NODE_OPTIONS: `--import ${preload.href}`});
   return loadedSchema.parse(JSON.parse(await readFile(file, 'utf8')));
 }
 

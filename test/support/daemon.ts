@@ -139,7 +139,8 @@ export async function runCli(
  * already.
  */
 function daemonVariables(folder: string, {demo = false, variables}: DaemonOptions): NodeJS.ProcessEnv {
-  const inherited = Object.entries(ofAProgram(process.env)).filter(([key]) => !key.startsWith('HEARSAY_'));
+  const isOurs = (key: string): boolean => key.startsWith('HEARSAY_') && key !== 'HEARSAY_SOURCES';
+  const inherited = Object.entries(ofAProgram(process.env)).filter(([key]) => !isOurs(key));
   return {
     ...Object.fromEntries(inherited),
     XDG_CONFIG_HOME: join(folder, 'config'),
@@ -153,7 +154,7 @@ function daemonVariables(folder: string, {demo = false, variables}: DaemonOption
   };
 }
 
-/** What a run of tests has compiled is for tests; the program knows where it keeps its own. */
+/** What a run of tests has compiled is for tests; a program knows where it keeps its own. */
 function ofAProgram(variables: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const {NODE_COMPILE_CACHE: compiled, ...others} = variables;
   return compiled === process.env['NODE_COMPILE_CACHE'] ? others : variables;

@@ -13,10 +13,11 @@ import {fileURLToPath, pathToFileURL} from 'node:url';
 const shortLived = '--max-semi-space-size=8';
 
 /**
- * So many free bytes at its end are given back to the system. The C library alone learns from large requests to keep
- * more, some 5 MB in a daemon. Children, which have other needs, are not told.
+ * What is smaller than this many bytes comes from memory that the C library keeps together, and gives back when the end of
+ * it is free. Left alone it learns from large requests to keep ever more, 6 MB in a daemon at rest. Children, which have
+ * other needs, are not told.
  */
-const keptFree = {MALLOC_TRIM_THRESHOLD_: '131072'};
+const largeFrom = {MALLOC_MMAP_THRESHOLD_: '1048576'};
 
 /** By then a daemon has started and compiled nearly all that it needs. */
 const startedAfterMs = 5_000;
@@ -24,7 +25,7 @@ const startedAfterMs = 5_000;
 if (Number(process.versions.node.split('.')[0]) >= 24) {
   const isDaemon = ['serve', 'start'].includes(process.argv[2]);
   if (isDaemon && !process.execArgv.includes(shortLived)) restartWith(shortLived);
-  for (const [name, value] of Object.entries(keptFree)) if (process.env[name] === value) delete process.env[name];
+  for (const [name, value] of Object.entries(largeFrom)) if (process.env[name] === value) delete process.env[name];
   // Threads for files, four by default: calls to a network drive that is away occupy two of them for as long as it is.
   process.env.UV_THREADPOOL_SIZE ??= '16';
   const bundle = await currentBundle();
@@ -42,7 +43,7 @@ if (Number(process.versions.node.split('.')[0]) >= 24) {
 function restartWith(flag) {
   if (process.platform === 'win32' || process.execve === undefined) return;
   process.execve(process.execPath, [process.execPath, flag, ...process.execArgv, ...process.argv.slice(1)], {
-    ...keptFree,
+    ...largeFrom,
     ...process.env,
   });
 }
@@ -51,7 +52,7 @@ function restartWith(flag) {
 async function currentBundle() {
   if (process.env.HEARSAY_SOURCES || process.env.NODE_V8_COVERAGE) return undefined;
   const {findBundle} = await import('./find-bundle.mjs');
-  return findBundle(fileURLToPath(new URL('../../..', import.meta.url)));
+  return findBundle(join(import.meta.dirname, '..', '..', '..'));
 }
 
 async function handOver() {
