@@ -143,3 +143,25 @@ test('for a moment one record serves many answers, until an engine is full or fr
   await clock.advance(60);
   t.like(decodeRecord(await announcer.recent()), {loadSeq: 4}, 'after that it is signed anew');
 });
+
+test('changes in quick succession are announced together, within their time, as it stands then', async t => {
+  const {announcer, clock, now, published} = trial();
+  await clock.advance(0);
+  t.is(published.length, 1, 'at the start');
+  for (const busy of [1, 0, 1]) {
+    now.busy = busy;
+    now.loadSeq += 1;
+    announcer.touch();
+    await clock.advance(60);
+  }
+  t.is(published.length, 1);
+  await clock.advance(20);
+  t.is(published.length, 2);
+  const [, record] = published;
+  t.like(record && decodeRecord(record), {loadSeq: 3, engines: [{busy: 1}]});
+  announcer.touch();
+  await clock.advance(199);
+  t.is(published.length, 2);
+  await clock.advance(1);
+  t.is(published.length, 3);
+});

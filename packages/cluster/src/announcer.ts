@@ -84,6 +84,7 @@ export function startAnnouncer(config: AnnouncerConfig, deps: AnnouncerDeps, tel
   let measured: {memory: Beat['memory']; atMs: number} | undefined;
   let changes = 0;
   let timer: Disposable | undefined;
+  let dueAtMs = Infinity;
   let announcedAtMs = -Infinity;
   let isLeftOutTold = false;
   let announcing: Promise<void> = Promise.resolve();
@@ -177,6 +178,7 @@ export function startAnnouncer(config: AnnouncerConfig, deps: AnnouncerDeps, tel
   /** One timer serves both: the next regular beat, or an earlier one after a change. */
   function schedule(afterMs: number): void {
     timer?.[Symbol.dispose]();
+    dueAtMs = clock.monotonicMs() + afterMs;
     timer = clock.after(afterMs, () => {
       if (closed) return;
       announcing = announce();
@@ -188,7 +190,9 @@ export function startAnnouncer(config: AnnouncerConfig, deps: AnnouncerDeps, tel
     if (closed) return;
     changes += 1;
     signed = undefined;
-    schedule(Math.max(0, announcedAtMs + announceGapMs - clock.monotonicMs()));
+    const nowMs = clock.monotonicMs();
+    const wantedAtMs = Math.max(nowMs, announcedAtMs + announceGapMs);
+    if (dueAtMs > wantedAtMs) schedule(wantedAtMs - nowMs); // else it is announced soon enough: slots change often
   }
 
   function inventoryChanged(): void {

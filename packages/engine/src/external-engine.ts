@@ -195,7 +195,9 @@ class ServedModel implements SlotOwner, EngineDoor {
 function withModel({body, contentType = ''}: EngineCall, model: string): Uint8Array {
   if (isForm(contentType)) return withFormFields(body, contentType, {model});
   const value = parseObject(new TextDecoder().decode(body));
-  return value === undefined ? body : new TextEncoder().encode(JSON.stringify({...value, model}));
+  return value === undefined || value['model'] === model
+    ? body
+    : new TextEncoder().encode(JSON.stringify({...value, model}));
 }
 
 function externalFailed(engine: string, cause: unknown): Fault {
