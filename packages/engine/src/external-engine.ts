@@ -191,10 +191,12 @@ class ServedModel implements SlotOwner, EngineDoor {
   }
 }
 
+const decoder = new TextDecoder();
+
 /** The body with another `model`; one that is neither a form nor a JSON object is for the engine to refuse. */
 function withModel({body, contentType = ''}: EngineCall, model: string): Uint8Array {
   if (isForm(contentType)) return withFormFields(body, contentType, {model});
-  const value = parseObject(new TextDecoder().decode(body));
+  const value = parseObject(decoder.decode(body));
   return value === undefined || value['model'] === model
     ? body
     : new TextEncoder().encode(JSON.stringify({...value, model}));
