@@ -1,30 +1,51 @@
 import {createHash} from 'node:crypto';
 import test from 'ava';
-import type {EngineHost, HardwareFacts, ModelStore, SignedRecord} from '@hearsay/core';
+import type {EngineHost, EngineSnapshot, HardwareFacts, ModelStore, SignedRecord} from '@hearsay/core';
 import {decodeInventory, decodeRecord} from '@hearsay/core';
-import {node} from '../../../test/support/builders.ts';
+import {digest, node} from '../../../test/support/builders.ts';
+import {storedModel} from '../../../test/support/engine-trial.ts';
 import {manualClock} from '../../../test/support/manual-clock.ts';
 import {startAnnouncer} from './announcer.ts';
 
 const fast: HardwareFacts = {memoryBytesPerSecond: 1000e9, operationsPerSecond: 80e12, diskBytesPerSecond: 1e9};
 
+const stored = storedModel('m', 'm.gguf', {digest: digest('a')});
+const engine: EngineSnapshot = {
+  key: stored.key,
+  model: stored,
+  state: 'ready',
+  slots: 2,
+  busy: 0,
+  queued: 0,
+  waitMs: 0,
+  context: 2048,
+  readySinceWallMs: undefined,
+  unloadInMs: undefined,
+  failure: undefined,
+  processId: undefined,
+};
+
+interface Now {
+  hardware: HardwareFacts | undefined;
+  draining: boolean;
+  signing: Promise<void> | undefined;
+  busy: number;
+  loadSeq: number;
+}
+
 function trial() {
   const clock = manualClock();
-  const now: {hardware: HardwareFacts | undefined; draining: boolean; signing: Promise<void> | undefined} = {
-    hardware: undefined,
-    draining: false,
-    signing: undefined,
-  };
+  const now: Now = {hardware: undefined, draining: false, signing: undefined, busy: 0, loadSeq: 0};
   const published: SignedRecord[] = [];
   const watch: Disposable = {[Symbol.dispose]: () => undefined};
   const engines: Pick<EngineHost, 'engines' | 'hardware' | 'loadSeq' | 'memory' | 'onChange'> = {
-    engines: () => [],
+    engines: () => [{...engine, busy: now.busy}],
     hardware: () => now.hardware,
-    loadSeq: () => 0,
+    loadSeq: () => now.loadSeq,
     memory: () => ({kind: 'device', totalBytes: 24e9, freeBytes: 24e9}),
     onChange: () => watch,
   };
-  const models: Pick<ModelStore, 'list' | 'onChange'> = {list: () => [], onChange: () => watch};
+  const models: Pick<ModelStore, 'list' | 'onChange'> = {list: () => [stored], onChange: () => watch};
   const announcer = startAnnouncer(
     {nodeName: 'A', version: '0', boot: 1, contextMax: undefined, role: 'both'},
     {
@@ -68,7 +89,10 @@ test('S73: a record lives for seconds, and carries the load of now and the inven
   const record = decodeRecord(await announcer.fresh());
   if (record.kind !== 'beat') return t.fail();
   t.true(record.ttlMs > 0 && record.ttlMs <= 10_000, `${record.ttlMs} ms`);
-  t.deepEqual(record.engines, []);
+  t.deepEqual(
+    record.engines.map(({slots, busy}) => [slots, busy]),
+    [[2, 0]],
+  );
   t.is(record.inventory, createHash('sha256').update(announcer.inventory()).digest('hex').slice(0, 16));
 });
 
@@ -91,4 +115,53 @@ test('a beat that somebody was given is never the one that is announced', async 
   await clock.advance(0);
   t.is(published.length, 1);
   t.not(published[0], given, 'who has it may have spread it, and gossip sends nothing twice');
+});
+
+test('for a moment one record serves many answers, until an engine is full or free, or the owner has spoken', async t => {
+  const {announcer, clock, now} = trial();
+  const load = (busy: number): void => {
+    now.busy = busy;
+    now.loadSeq += 1;
+    announcer.touch();
+  };
+  const first = await announcer.recent();
+  load(1);
+  t.is(await announcer.recent(), first, 'a slot is free as before');
+  load(2);
+  const full = await announcer.recent();
+  t.not(full, first);
+  t.like(decodeRecord(full), {loadSeq: 2, engines: [{busy: 2}]});
+  load(1);
+  const free = await announcer.recent();
+  t.like(decodeRecord(free), {loadSeq: 3, engines: [{busy: 1}]});
+  now.draining = true;
+  announcer.touch();
+  const draining = await announcer.recent();
+  t.not(draining, free);
+  load(0);
+  t.is(await announcer.recent(), draining);
+  await clock.advance(60);
+  t.like(decodeRecord(await announcer.recent()), {loadSeq: 4}, 'after that it is signed anew');
+});
+
+test('changes in quick succession are announced together, within their time, as it stands then', async t => {
+  const {announcer, clock, now, published} = trial();
+  await clock.advance(0);
+  t.is(published.length, 1, 'at the start');
+  for (const busy of [1, 0, 1]) {
+    now.busy = busy;
+    now.loadSeq += 1;
+    announcer.touch();
+    await clock.advance(60);
+  }
+  t.is(published.length, 1);
+  await clock.advance(20);
+  t.is(published.length, 2);
+  const [, record] = published;
+  t.like(record && decodeRecord(record), {loadSeq: 3, engines: [{busy: 1}]});
+  announcer.touch();
+  await clock.advance(199);
+  t.is(published.length, 2);
+  await clock.advance(1);
+  t.is(published.length, 3);
 });

@@ -22,6 +22,9 @@ const memoryAgeMsMax = 1000;
 /** A signed beat may be handed out again while nothing has changed and it is younger than this. */
 const reuseMs = 500;
 
+/** With answers it may be this old when only the load has changed: less than gossip takes to tell of that. */
+const recentMs = 50;
+
 /** Tells the mesh what this node has: a beat every few seconds, one at every change, a leave at the end. */
 export interface Announcer extends AsyncDisposable {
   /** This node as it is right now; never from gossip. */
@@ -30,6 +33,11 @@ export interface Announcer extends AsyncDisposable {
   readonly inventory: () => Uint8Array;
   /** A signed beat with the present load, for handing out with an answer. */
   readonly fresh: () => Promise<SignedRecord>;
+  /**
+   * As `fresh`, or the last one, if that was signed a moment ago and every engine had slots free or had none as it has
+   * now: to sign one for each of hundreds of requests in a second would cost more than the rest of each.
+   */
+  readonly recent: () => Promise<SignedRecord>;
   /** The newest record signed so far, for the exchange with peers; undefined before the first. */
   readonly last: () => AgedRecord | undefined;
   /** Something has changed: announce soon. */
@@ -69,13 +77,14 @@ export function startAnnouncer(config: AnnouncerConfig, deps: AnnouncerDeps, tel
   const servesOthers = config.role !== 'use';
   let sequence = 0;
   let closed = false;
-  let last: {record: SignedRecord; atMs: number} | undefined;
+  let last: {record: SignedRecord; atMs: number; standing: string} | undefined;
   let signed: {record: SignedRecord; loadSeq: number; inventory: string; atMs: number} | undefined;
   let inventory: CurrentInventory | undefined;
   let hardware: HardwareFacts | undefined;
   let measured: {memory: Beat['memory']; atMs: number} | undefined;
   let changes = 0;
   let timer: Disposable | undefined;
+  let dueAtMs = Infinity;
   let announcedAtMs = -Infinity;
   let isLeftOutTold = false;
   let announcing: Promise<void> = Promise.resolve();
@@ -144,9 +153,15 @@ export function startAnnouncer(config: AnnouncerConfig, deps: AnnouncerDeps, tel
     const beat = describe();
     const described = changes;
     const record = await mesh.sign(encodeBeat(servesOthers ? beat : {...beat, engines: []}));
-    last = {record, atMs: nowMs};
-    signed = described === changes ? {...last, loadSeq, inventory: digest} : undefined; // flags have no number
+    last = {record, atMs: nowMs, standing: standingOf(beat)};
+    // Flags have no number.
+    signed = described === changes ? {record, atMs: nowMs, loadSeq, inventory: digest} : undefined;
     return record;
+  }
+
+  async function recent(): Promise<SignedRecord> {
+    const isRecent = last !== undefined && clock.monotonicMs() - last.atMs < recentMs;
+    return isRecent && last?.standing === standingOf(describe()) ? last.record : fresh();
   }
 
   async function announce(): Promise<void> {
@@ -163,6 +178,7 @@ export function startAnnouncer(config: AnnouncerConfig, deps: AnnouncerDeps, tel
   /** One timer serves both: the next regular beat, or an earlier one after a change. */
   function schedule(afterMs: number): void {
     timer?.[Symbol.dispose]();
+    dueAtMs = clock.monotonicMs() + afterMs;
     timer = clock.after(afterMs, () => {
       if (closed) return;
       announcing = announce();
@@ -174,7 +190,9 @@ export function startAnnouncer(config: AnnouncerConfig, deps: AnnouncerDeps, tel
     if (closed) return;
     changes += 1;
     signed = undefined;
-    schedule(Math.max(0, announcedAtMs + announceGapMs - clock.monotonicMs()));
+    const nowMs = clock.monotonicMs();
+    const wantedAtMs = Math.max(nowMs, announcedAtMs + announceGapMs);
+    if (dueAtMs > wantedAtMs) schedule(wantedAtMs - nowMs); // else it is announced soon enough: slots change often
   }
 
   function inventoryChanged(): void {
@@ -190,6 +208,7 @@ export function startAnnouncer(config: AnnouncerConfig, deps: AnnouncerDeps, tel
     self: () => ({beat: describe(), models: currentInventory().models, hardware, contextMax: config.contextMax}),
     inventory: () => currentInventory().bytes,
     fresh,
+    recent,
     last: () => last && {record: last.record, ageMs: clock.monotonicMs() - last.atMs},
     touch,
     async [Symbol.asyncDispose]() {
@@ -208,6 +227,15 @@ interface CurrentInventory {
   readonly models: readonly ModelFacts[];
   readonly bytes: Uint8Array;
   readonly digest: string;
+}
+
+/** What others choose a node by and must not hear late. How many of several free slots are taken is none of it. */
+function standingOf({inventory, engines, flags}: Beat): string {
+  const {draining, paused, isHot, batteryShare} = flags;
+  const each = engines.map(({digest, readiness, slots, busy, queued, context}) =>
+    [digest, readiness, slots, busy < slots, queued, context].join(' '),
+  );
+  return [inventory, draining, paused, isHot, batteryShare, ...each].join('\n');
 }
 
 function isSameHardware(a: HardwareFacts | undefined, b: HardwareFacts | undefined): boolean {

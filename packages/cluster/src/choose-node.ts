@@ -19,6 +19,7 @@ import type {Affinity, Hits} from './affinity.ts';
 import type {Announcer} from './announcer.ts';
 import type {Answered, DispatchDeps, Started} from './dispatch.ts';
 import type {FailingEngines} from './failing-engines.ts';
+import type {Offering} from './own-offers.ts';
 import {prefixChain} from './prefix-chain.ts';
 import {TimingsReader} from './read-timings.ts';
 import type {ViewKeeper} from './view-keeper.ts';
@@ -77,6 +78,7 @@ export function chooseNode(
     maxTokens: hints?.maxTokens,
   };
   let hits: Hits = noHits;
+  let offering: Offering | undefined;
 
   function question(digests: readonly Digest[], answered: Answered, self: SelfFacts, view: View): Question {
     const nowMs = clock.monotonicMs();
@@ -97,7 +99,8 @@ export function chooseNode(
       if (isNoted !== 'unnoted') note(decidedEvent(facts, decision));
       return decision;
     },
-    worker: node => watched(node === mesh.self ? local : counted(mesh.worker(node), keeper), failing),
+    worker: node =>
+      watched(node === mesh.self ? local : counted(mesh.worker(node), keeper, made => (offering = made)), failing),
     prefix: chain?.ends,
     heard: keeper.heard,
     failed: keeper.failed,
@@ -110,6 +113,8 @@ export function chooseNode(
     patience: config,
     note,
     started({node: {node}, digest, body}) {
+      const isOver = node === mesh.self ? undefined : offering?.over;
+      body.onWhole = isOver;
       if (!chain) return;
       const share = hits.get(node) ?? 0;
       affinity.sent(node, digest, chain, hints?.session, clock.monotonicMs());
@@ -117,6 +122,7 @@ export function chooseNode(
       const reader = new TimingsReader();
       body.onBytes = bytes => reader.read(bytes);
       body.onWhole = () => {
+        isOver?.();
         const timings = reader.timings();
         if (!timings) return;
         const {cachedTokens, promptTokens} = timings;
@@ -151,11 +157,12 @@ function watched(worker: Worker, failing: FailingEngines): Worker {
 }
 
 /** A peer whose unanswered offers count as its load: its records cannot know of them yet. */
-function counted(worker: Worker, keeper: ViewKeeper): Worker {
+function counted(worker: Worker, keeper: ViewKeeper, made: (offering: Offering) => void): Worker {
   return {
     node: worker.node,
     async offer(request, signal) {
       using offering = keeper.offering(worker.node);
+      made(offering);
       const answer = await worker.offer(request, signal);
       // Before it stops counting, so that no request in between sees the node without it.
       if (answer.kind === 'accepted') offering.untilRecord(answer.loadSeq);

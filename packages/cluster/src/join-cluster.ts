@@ -99,7 +99,7 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
 
   const sketching = startSketching(config, {...deps, affinity});
   const serving = journalServing(
-    servePeers(local, {fresh: announcer.fresh, loadSeq: () => engines.loadSeq()}, claims),
+    servePeers(local, {fresh: announcer.fresh, recent: announcer.recent, loadSeq: () => engines.loadSeq()}, claims),
     {
       node: mesh.self,
       nodeName,

@@ -3,6 +3,8 @@ import type {Beat, NodeId} from '@hearsay/core';
 export interface Offering extends Disposable {
   /** It was taken: it counts until a record comes that knows of it, of that load sequence or a later one. */
   readonly untilRecord: (loadSeq: number | undefined) => void;
+  /** Its answer has come to its end, so that it is nobody's load any more, whether a record tells of that or not. */
+  readonly over: () => void;
 }
 
 interface Offer {
@@ -29,6 +31,7 @@ export class OwnOffers {
         offer.knownFromLoadSeq = loadSeq ?? heard + 1;
         if (heard >= offer.knownFromLoadSeq) own.delete(offer); // gossip was quicker than the answer
       },
+      over: () => void own.delete(offer),
       [Symbol.dispose]() {
         if (offer.knownFromLoadSeq === undefined) own.delete(offer);
       },

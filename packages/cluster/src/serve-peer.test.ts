@@ -20,7 +20,11 @@ const work: WorkRequest = {
   traceparent: undefined,
 };
 const record: SignedRecord = {node: node('A'), payload: new Uint8Array(1), signature: new Uint8Array(64)};
-const telling = {fresh: async (): Promise<SignedRecord> => record, loadSeq: (): number => 4};
+const telling = {
+  fresh: async (): Promise<SignedRecord> => record,
+  recent: async (): Promise<SignedRecord> => record,
+  loadSeq: (): number => 4,
+};
 const {signal} = new AbortController();
 
 test('S38, S39, S103: any hop but one is refused before anything is reserved', async t => {
@@ -53,4 +57,22 @@ test('accept tells which records know of it, busy and the end of an answer carry
 
   const refused = await servePeers(scriptedWorker(node('A'), busy(5)), telling)(work, node('B'), signal);
   t.like(refused, {kind: 'busy', record});
+});
+
+test('no asker is told the same record twice, and each is told a new one', async t => {
+  let newest = record;
+  const local = scriptedWorker(node('A'), async () => scriptedLease(['x']));
+  const serve = servePeers(local, {...telling, recent: async () => newest});
+  let attempt = 0;
+  const told = async (from: string): Promise<SignedRecord | undefined> => {
+    attempt += 1;
+    const accepted = await serve({...work, attempt}, node(from), signal);
+    if (accepted.kind !== 'accepted') throw new Error(accepted.kind);
+    const response = await accepted.run(new Uint8Array(), signal);
+    for await (const _chunk of response.body);
+    return response.record();
+  };
+  t.deepEqual([await told('B'), await told('B'), await told('C')], [record, undefined, record]);
+  newest = {...record};
+  t.deepEqual([await told('B'), await told('B')], [newest, undefined]);
 });

@@ -4,12 +4,17 @@ import type {Busy, Lease, NodeId, Refusal, RequestId, SignedRecord, Worker, Work
 /** Requests whose attempts are remembered, to refuse a late one: far more than run at once. */
 const fencedRequestsMax = 10_000;
 
+/** Askers of whom it is remembered what they were told last: more than one mesh has. */
+const askersMax = 1000;
+
 export type ServePeer = (request: WorkRequest, from: NodeId, signal: AbortSignal) => Promise<Lease | Busy | Refusal>;
 
 /** What this node tells of itself with its answers. */
 export interface Telling {
   /** Its newest record, signed. */
   readonly fresh: () => Promise<SignedRecord>;
+  /** One that says the same of what a node is chosen by. */
+  readonly recent: () => Promise<SignedRecord>;
   /** As a record of this moment would have it. */
   readonly loadSeq: () => number;
 }
@@ -21,6 +26,7 @@ export interface Telling {
  */
 export function servePeers(local: Worker, telling: Telling, claims?: Pick<LoadClaims, 'judge'>): ServePeer {
   const newestAttempt = new Map<RequestId, number>();
+  const told = new Map<NodeId, SignedRecord>();
 
   function isStale({request, attempt}: WorkRequest): boolean {
     if (attempt <= (newestAttempt.get(request) ?? 0)) return true;
@@ -29,6 +35,17 @@ export function servePeers(local: Worker, telling: Telling, claims?: Pick<LoadCl
     const [oldest] = newestAttempt.keys();
     if (newestAttempt.size > fencedRequestsMax && oldest !== undefined) newestAttempt.delete(oldest);
     return false;
+  }
+
+  /** For that asker with the end of an answer; undefined when it has had it with an earlier one. */
+  async function news(from: NodeId): Promise<SignedRecord | undefined> {
+    const record = await telling.recent();
+    if (told.get(from) === record) return undefined;
+    told.delete(from);
+    told.set(from, record);
+    const [oldest] = told.keys();
+    if (told.size > askersMax && oldest !== undefined) told.delete(oldest);
+    return record;
   }
 
   return async (request, from, signal) => {
@@ -40,25 +57,25 @@ export function servePeers(local: Worker, telling: Telling, claims?: Pick<LoadCl
     const answer = await local.offer(request, signal);
     if (answer.kind === 'refused') return answer;
     if (answer.kind === 'busy') return {...answer, record: await telling.fresh()};
-    return withNews(answer, telling);
+    return withNews(answer, telling.loadSeq(), async () => news(from));
   };
 }
 
 /**
- * The lease with what the asker needs to rank well without gossip: which records know of it, and after the run this
- * node's newest one. One that is signed before the run would keep the engine waiting.
+ * The lease with what the asker needs to rank well without gossip: which records know of it, and after the run what is
+ * new of this node. A record that is signed before the run would keep the engine waiting.
  */
-function withNews(lease: Lease, {fresh, loadSeq}: Telling): Lease {
+function withNews(lease: Lease, loadSeq: number, news: () => Promise<SignedRecord | undefined>): Lease {
   return {
     ...lease,
-    loadSeq: loadSeq(),
+    loadSeq,
     async run(body, signal) {
       const response = await lease.run(body, signal);
       let last: SignedRecord | undefined;
       async function* withLast(): AsyncGenerator<Uint8Array> {
         yield* response.body;
         await lease[Symbol.asyncDispose](); // the record tells of the slot as free
-        last = await fresh();
+        last = await news();
       }
       return {...response, body: withLast(), record: () => last};
     },

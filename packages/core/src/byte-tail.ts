@@ -1,6 +1,8 @@
 /** How much of the end is kept: the last events of an answer, with what llama-server counted. */
 const tailBytesMax = 4096;
 
+const decoder = new TextDecoder('utf-8', {ignoreBOM: true});
+
 /** The end of a stream of bytes, kept without copying: only the last few chunks are held. */
 export class ByteTail {
   readonly #chunks: Uint8Array[] = [];
@@ -24,12 +26,14 @@ export class ByteTail {
 
   /** As UTF-8; a character that is cut at the beginning is replaced. */
   text(): string {
+    const [only] = this.#chunks;
+    if (only !== undefined && this.#chunks.length === 1) return decoder.decode(only.subarray(-tailBytesMax));
     const bytes = new Uint8Array(this.#length);
     let at = 0;
     for (const chunk of this.#chunks) {
       bytes.set(chunk, at);
       at += chunk.length;
     }
-    return new TextDecoder('utf-8', {ignoreBOM: true}).decode(bytes.subarray(-tailBytesMax));
+    return decoder.decode(bytes.subarray(-tailBytesMax));
   }
 }

@@ -191,11 +191,15 @@ class ServedModel implements SlotOwner, EngineDoor {
   }
 }
 
+const decoder = new TextDecoder();
+
 /** The body with another `model`; one that is neither a form nor a JSON object is for the engine to refuse. */
 function withModel({body, contentType = ''}: EngineCall, model: string): Uint8Array {
   if (isForm(contentType)) return withFormFields(body, contentType, {model});
-  const value = parseObject(new TextDecoder().decode(body));
-  return value === undefined ? body : new TextEncoder().encode(JSON.stringify({...value, model}));
+  const value = parseObject(decoder.decode(body));
+  return value === undefined || value['model'] === model
+    ? body
+    : new TextEncoder().encode(JSON.stringify({...value, model}));
 }
 
 function externalFailed(engine: string, cause: unknown): Fault {

@@ -209,7 +209,8 @@ export class LlamaClient {
     request.on('close', () => {
       isClosed = true;
       for (const each of signals) each.removeEventListener('abort', cut);
-      head.reject(new Error('the connection was closed'));
+      // An error is only made when it is news: most calls end so, and a stack trace is dear.
+      if (response === undefined) head.reject(new Error('the connection was closed'));
       closed.resolve();
     });
     if (this.#isOver(signal)) cut();

@@ -31,6 +31,7 @@ export class SlotReservation implements Reservation {
   #isUsed = false;
   #call: Call | undefined;
   #disposal: Promise<void> | undefined;
+  #unwatch = (): void => undefined;
 
   constructor(slot: Slot, owner: SlotOwner) {
     this.slot = slot;
@@ -52,7 +53,8 @@ export class SlotReservation implements Reservation {
     this.#isUsed = true;
     const {signal: end} = this.#end;
     const pass = (): void => this.#end.abort(signal.reason);
-    signal.addEventListener('abort', pass, {once: true, signal: end});
+    signal.addEventListener('abort', pass, {once: true});
+    this.#unwatch = () => signal.removeEventListener('abort', pass);
     if (signal.aborted) pass();
     await untilAborted(this.slot.granted, end);
     const server = await this.#owner.ready(end);
@@ -75,6 +77,7 @@ export class SlotReservation implements Reservation {
   async #dispose(): Promise<void> {
     if (this.#call?.isOver() !== true) this.fail(givenBack);
     await this.#call?.closed();
+    this.#unwatch();
     await this.#owner.giveBack(this, this.#call !== undefined && this.#call.state() !== 'whole');
   }
 }

@@ -74,9 +74,11 @@ function noHeaders(): undefined {
   return undefined;
 }
 
+const decoder = new TextDecoder();
+
 function parseBody(bytes: Uint8Array): JsonObject | undefined {
   try {
-    const value: unknown = JSON.parse(new TextDecoder().decode(bytes)); // drops a byte order mark
+    const value: unknown = JSON.parse(decoder.decode(bytes)); // drops a byte order mark
     return isObject(value) ? value : undefined;
   } catch {
     return undefined; // a 400 either way

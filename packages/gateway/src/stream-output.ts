@@ -1,4 +1,5 @@
 import type {ServerResponse} from 'node:http';
+import type {Socket} from 'node:net';
 import type {Clock} from '@hearsay/core';
 
 export interface Patience {
@@ -66,6 +67,7 @@ export class StreamOutput implements Disposable {
       this.#patience[Symbol.dispose]();
       this.#head();
     }
+    if (this.#response.socket) writeTogether(this.#response.socket);
     return this.#response.write(piece) || this.#drained();
   }
 
@@ -113,4 +115,15 @@ export class StreamOutput implements Disposable {
     this.#response.write(this.#style.keepAlive());
     this.#patience = this.#clock.after(this.#keepAliveMs, () => this.#live());
   }
+}
+
+/**
+ * What is written in this turn of the event loop leaves with one system call and in one packet: the last piece with the
+ * end behind it, and all pieces that came in one packet. A turn ends when all that came in has been looked at, so
+ * nothing waits for something that is not there yet. Of the socket, because a corked response may never tell of `drain`.
+ */
+function writeTogether(socket: Socket): void {
+  if (socket.writableCorked > 0) return;
+  socket.cork();
+  setImmediate(() => socket.uncork());
 }

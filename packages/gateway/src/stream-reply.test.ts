@@ -1,5 +1,6 @@
 import {subscribe, unsubscribe} from 'node:diagnostics_channel';
 import {ServerResponse} from 'node:http';
+import {Socket} from 'node:net';
 import test from 'ava';
 import type {ExecutionContext} from 'ava';
 import OpenAI from 'openai';
@@ -243,4 +244,50 @@ test('a client that reads slowly gets every byte', async t => {
     });
   }
   t.is(bytes, events.join('').length);
+});
+
+test('what comes in one turn of the event loop leaves with one write, the end as well', async t => {
+  const ticks = async (): Promise<void> =>
+    new Promise(done => {
+      process.nextTick(() => process.nextTick(done));
+    });
+  const turns = Promise.withResolvers<void>();
+  async function* pieces(): AsyncGenerator<string> {
+    yield event({choices: [{index: 0, delta: {content: 'a'}}]});
+    await turns.promise;
+    yield event({choices: [{index: 0, delta: {content: 'b'}}]});
+    await ticks();
+    yield event({choices: [{index: 0, delta: {content: 'c'}}]});
+    await ticks();
+    yield 'data: [DONE]\n\n';
+    await ticks();
+  }
+  const gateway = await open(t, () => scriptedAnswer(scriptedBody(pieces())));
+  const byPort = new Map<number | undefined, number[]>();
+  const spy = (message: unknown): void => {
+    if (typeof message !== 'object' || !message || !('socket' in message)) return;
+    if (message.socket instanceof Socket) countWrites(message.socket);
+  };
+  function countWrites(socket: Socket): void {
+    const writes: number[] = [];
+    byPort.set(socket.remotePort, writes);
+    const [one, many] = [socket._write.bind(socket), socket._writev?.bind(socket)];
+    socket._write = (chunk, encoding, done) => {
+      writes.push(1);
+      one(chunk, encoding, done);
+    };
+    socket._writev = (chunks, done) => {
+      writes.push(chunks.length);
+      many?.(chunks, done);
+    };
+  }
+  subscribe('http.server.request.start', spy);
+  using client = await ask(gateway);
+  await client.until(/"content":"a"/u);
+  unsubscribe('http.server.request.start', spy);
+  const writes = byPort.get(client.socket.localPort) ?? [];
+  t.is(writes.length, 1, 'the first piece waits for nobody');
+  turns.resolve();
+  t.regex(await client.until(/\r\n0\r\n\r\n$/u), /"b"[^]*"c"[^]*DONE/u);
+  t.is(writes.length, 2, writes.join());
 });

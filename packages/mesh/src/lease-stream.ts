@@ -10,6 +10,7 @@ import {
   offerBytesMax,
   sentBytesMax,
   timeLimit,
+  untilAborted,
 } from '@hearsay/core';
 import type {Busy, Clock, Lease, Log, MeshHandlers, NodeId, OfferAnswer, Refusal, WorkRequest} from '@hearsay/core';
 import {faultHeader, reasonBytesMax, recordToText, recordTrailer} from './lease-http.ts';
@@ -160,11 +161,9 @@ export class LeaseStreams {
     using limit = timeLimit(this.#clock, bodyMsMax, 'the body of a request', gone);
     const stop = (): void => void request.destroy(asFault(limit.signal.reason, 'TIMED_OUT'));
     limit.signal.addEventListener('abort', stop, {once: true});
-    const chunks: Uint8Array[] = [];
-    // node:http itself holds the body to its content-length, and throws here when the stream ends before that.
-    for await (const chunk of request) if (chunk instanceof Uint8Array) chunks.push(chunk);
+    const body = await wholeBody(request);
     limit.signal.removeEventListener('abort', stop);
-    return new Uint8Array(Buffer.concat(chunks));
+    return body;
   }
 
   async #run(body: Uint8Array, {lease, gone, say}: Held, response: ServerResponse): Promise<void> {
@@ -192,15 +191,29 @@ export class LeaseStreams {
     }
     const record = answer.record();
     if (record !== undefined) response.addTrailers({[recordTrailer]: recordToText(record)});
-    const sent = once(response, 'finish', {signal: gone});
-    response.end();
-    await sent;
+    await untilAborted(new Promise<void>(resolve => void response.end(resolve)), gone);
   }
 
   /** Resets every stream, which each asking node sees at once as a failure. */
   close(): void {
     for (const duplex of this.#open) duplex.destroy(new Fault('PEER_FAILED', 'this node is stopping'));
   }
+}
+
+/** Rejects when the stream ends before it: node:http itself holds a body to its content-length. */
+function wholeBody(request: IncomingMessage): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    const chunks: Uint8Array[] = [];
+    request.on('data', (chunk: Uint8Array) => chunks.push(chunk));
+    request.on('end', () => {
+      const {buffer, byteOffset, length} = Buffer.concat(chunks);
+      resolve(new Uint8Array(buffer, byteOffset, length));
+    });
+    request.on('error', reject);
+    request.on('close', () => {
+      if (!request.complete) reject(new Fault('PEER_FAILED', 'the body of a request was cut'));
+    });
+  });
 }
 
 /** Says why nothing will come, which is possible only as long as nothing has been sent. */
