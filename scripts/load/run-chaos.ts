@@ -31,6 +31,8 @@ export interface ChaosReport {
 
 export interface ChaosOptions {
   readonly requests: number;
+  /** Between two disturbances; `usualPauseMs` unless given. */
+  readonly pauseMs?: number;
   readonly seed: number;
   readonly say: (line: string) => void;
 }
@@ -47,7 +49,7 @@ const model = 'tiny-count-F16';
 const tokensMax = 400;
 
 const clients = 4;
-const pauseMs = 3000;
+const usualPauseMs = 3000;
 const disturbanceMsMin = 2000;
 const disturbanceMsMax = 9000;
 const restartsMax = 4;
@@ -71,7 +73,7 @@ interface Host {
 
 type Teardown = Parameters<typeof startDaemon>[0];
 
-export async function runChaos({requests, seed, say}: ChaosOptions): Promise<ChaosReport> {
+export async function runChaos({requests, pauseMs = usualPauseMs, seed, say}: ChaosOptions): Promise<ChaosReport> {
   await using cleanup = new AsyncDisposableStack();
   const teardown = {teardown: (run: () => unknown): void => cleanup.defer(async () => void (await run()))};
   const random = dice(seed);

@@ -35,6 +35,8 @@ interface DaemonUse {
 export interface SoakOptions {
   readonly minutes: number;
   readonly seed: number;
+  /** Between two disturbances, at least and at most; `usualPauseMs` unless given. */
+  readonly pauseMs?: readonly [min: number, max: number];
   readonly say: (line: string) => void;
 }
 
@@ -48,6 +50,8 @@ const names = ['tiny-count-F16', 'tiny-other-Q4_0', 'tiny-count-Q8_0'];
 
 /** Enough to keep queues filled on engines with two slots each. */
 const clients = 6;
+/** One disturbance every second or so. */
+const usualPauseMs = [500, 2000] as const;
 const answerMsMax = 120_000;
 const sampleMs = 2000;
 
@@ -66,7 +70,7 @@ interface Node {
   descriptorsBefore: number;
 }
 
-export async function runSoak({minutes, seed, say}: SoakOptions): Promise<SoakReport> {
+export async function runSoak({minutes, seed, pauseMs = usualPauseMs, say}: SoakOptions): Promise<SoakReport> {
   await using cleanup = new AsyncDisposableStack();
   const teardown = {teardown: (run: () => unknown): void => cleanup.defer(async () => void (await run()))};
   const nodes = await startNodes(teardown, `soak-${process.pid}`);
@@ -81,7 +85,7 @@ export async function runSoak({minutes, seed, say}: SoakOptions): Promise<SoakRe
   const load = Array.from({length: clients}, async () => {
     while (goesOn()) outcomes.add((await askOnce(randomAsk(random, nodes))).outcome);
   });
-  const trouble = disturb(random, nodes, disturbances, goesOn);
+  const trouble = disturb({random, nodes, pauseMs, goesOn}, disturbances);
   const watch = sampleMemory(nodes, goesOn);
   const progress = (async () => {
     for (let minute = 1; minute <= minutes; minute += 1) {
@@ -121,10 +125,16 @@ function randomAsk(random: Dice, nodes: readonly Node[]): Parameters<typeof askO
   return {...ask, stream: kind < 0.8};
 }
 
-/** One disturbance every second or so. */
-async function disturb(random: Dice, nodes: readonly Node[], tally: Tally, goesOn: () => boolean): Promise<void> {
+interface Trouble {
+  readonly random: Dice;
+  readonly nodes: readonly Node[];
+  readonly pauseMs: readonly [min: number, max: number];
+  readonly goesOn: () => boolean;
+}
+
+async function disturb({random, nodes, pauseMs, goesOn}: Trouble, tally: Tally): Promise<void> {
   while (goesOn()) {
-    await sleep(random.between(500, 2000));
+    await sleep(random.between(...pauseMs));
     const node = random.pick(nodes);
     const kind = random.next();
     if (kind < 0.5) await stopEngine(random, node, tally);

@@ -4,41 +4,80 @@ import {startDaemon} from '../support/daemon.ts';
 import type {Daemon} from '../support/daemon.ts';
 import {modelFolder} from '../support/models.ts';
 import {childrenWith} from '../support/processes.ts';
-import {aliveNames, engines, models} from '../support/reports.ts';
+import {aliveNames, engines, models as modelsAt} from '../support/reports.ts';
+import {shared} from '../support/shared.ts';
 import {timed, until} from '../support/until.ts';
 
 const count = 'tiny-count-F16';
 const deep = 'tiny-deep-F16';
 
-/** Two nodes that know each other and each other's models. */
-async function pair(
-  t: Parameters<typeof startDaemon>[0],
-  first: readonly string[],
-  second: readonly string[],
-  variables: Readonly<Record<string, string>> = {},
-): Promise<readonly [Daemon, Daemon]> {
-  const mesh = `control-${Math.random().toString(36).slice(2)}`;
-  const one = await startDaemon(t, {name: 'one', mesh, models: [await modelFolder(t, ...first)], variables});
+/** Two nodes that know each other and each other's models; `one` lacks the deep one. */
+const sharedMesh = `control-${Math.random().toString(36).slice(2)}`;
+const nodes = shared('two nodes', async ends => {
+  const variables = {HEARSAY_KEEP_ALIVE: '2m'};
+  const files = {one: [`${count}.gguf`], two: [`${count}.gguf`, `${deep}.gguf`]};
+  const one = await startDaemon(ends, {
+    name: 'one',
+    mesh: sharedMesh,
+    models: [await modelFolder(ends, ...files.one)],
+    variables,
+  });
   const address = /127\.0\.0\.1\/tcp\/(\d+)/u.exec(
     JSON.stringify(await (await fetch(`${one.url}/hearsay/v1/status`)).json()),
   );
   const peers = [`127.0.0.1:${address?.[1] ?? ''}`];
-  const two = await startDaemon(t, {name: 'two', mesh, peers, models: [await modelFolder(t, ...second)], variables});
+  const models = [await modelFolder(ends, ...files.two)];
+  const two = await startDaemon(ends, {name: 'two', mesh: sharedMesh, peers, models, variables});
   for (const {url} of [one, two]) {
     await until('both nodes alive', async () => (await aliveNames(url)).length === 2, 30_000);
-    await until(
-      'all models known',
-      async () => (await models(url)).length === new Set([...first, ...second]).size,
-      30_000,
-    );
+    await until('all models known', async () => holdersOf(await modelsAt(url)) === 'one two, two', 30_000);
   }
-  return [one, two];
+  return [one, two] as const;
+});
+
+/** Names of the nodes that have each model. */
+function holdersOf(models: Awaited<ReturnType<typeof modelsAt>>): string {
+  const names = models.map(model =>
+    model.nodes
+      .map(({name}) => name)
+      .toSorted()
+      .join(' '),
+  );
+  return names.toSorted().join(', ');
+}
+
+/** The two nodes, with nothing loaded by an earlier test. */
+async function unloaded(): Promise<readonly [Daemon, Daemon]> {
+  const both = nodes();
+  for (const {url} of both) {
+    for (const {name} of await engines(url)) {
+      await fetch(`${url}/hearsay/v1/stop`, {method: 'POST', body: JSON.stringify({model: name})});
+    }
+    await until('nothing is loaded', async () => (await engines(url)).length === 0);
+  }
+  return both;
 }
 
 const llama = (daemon: Daemon): readonly number[] => childrenWith('llama-server', [daemon.pid]);
 
+// The first one, while no engine has run.
+test.serial('the log of an engine can be read from another node, also after its end, and names no folder', async t => {
+  const [one, two] = await unloaded();
+  t.regex((await one.cli('logs', deep)).stderr, /no engine of tiny-deep-F16 has run on two lately/u);
+  t.is((await one.cli('load', deep)).code, 0);
+  t.is((await one.cli('stop', deep)).code, 0);
+  const logs = await one.cli('logs', deep);
+  t.is(logs.code, 0, logs.stderr);
+  t.regex(logs.stdout, /^hearsay: starting\n/u);
+  t.regex(logs.stdout, /llama_server: model loaded/u);
+  t.regex(logs.stdout, /hearsay: stopped\n$/u);
+  t.is(logs.stdout.match(/hearsay: starting/gu)?.length, 1, 'no page comes twice');
+  t.false(logs.stdout.includes(two.dataFolder.replace(/data$/u, '')));
+  t.notRegex(logs.stdout, /hearsay-models-/u);
+});
+
 test.serial('S57: stop unloads a model wherever the mesh has put it, and prints nothing', async t => {
-  const [one, two] = await pair(t, [`${count}.gguf`], [`${count}.gguf`, `${deep}.gguf`]);
+  const [one, two] = await unloaded();
   t.is((await one.cli('load', count, '--node', 'two')).code, 0);
   t.is((await one.cli('load', count, '--node', 'one')).code, 0);
   t.is((await one.cli('load', deep)).code, 0);
@@ -59,7 +98,7 @@ test.serial('S57: stop unloads a model wherever the mesh has put it, and prints 
 test.serial(
   'S43: stop --node acts on that node alone, and a node that nobody knows is named with those that are',
   async t => {
-    const [one, two] = await pair(t, [`${count}.gguf`], [`${count}.gguf`]);
+    const [one, two] = await unloaded();
     for (const node of ['one', 'two']) t.is((await two.cli('load', count, '--node', node)).code, 0);
     t.is((await two.cli('stop', count, '--node', 'one')).code, 0);
     t.is(llama(one).length, 0);
@@ -71,7 +110,7 @@ test.serial(
 );
 
 test.serial('load takes context, slots and keep, and show tells of them on the other node', async t => {
-  const [one, two] = await pair(t, [`${count}.gguf`], [`${deep}.gguf`], {HEARSAY_KEEP_ALIVE: '2m'});
+  const [one, two] = await unloaded();
   const load = await one.cli('load', deep, '--context', '512', '--slots', '3', '--keep');
   t.is(load.code, 0, load.stderr);
   t.regex(load.stderr, /tiny-deep-F16 is loaded on two, with 3 slots of 512 tokens/u);
@@ -86,24 +125,42 @@ test.serial('load takes context, slots and keep, and show tells of them on the o
   t.regex((await one.cli('show', deep)).stdout, /1 slot of 512 tokens/u);
   t.is(llama(two).length, 1);
 
-  const missing = await one.cli('load', count, '--node', 'two');
+  const missing = await two.cli('load', deep, '--node', 'one');
   t.is(missing.code, 3);
-  t.regex(missing.stderr, /node two does not have tiny-count-F16/u);
+  t.regex(missing.stderr, /node one does not have tiny-deep-F16/u);
 });
 
-test.serial('the log of an engine can be read from another node, also after its end, and names no folder', async t => {
-  const [one, two] = await pair(t, [`${count}.gguf`], [`${deep}.gguf`]);
-  t.regex((await one.cli('logs', deep)).stderr, /no engine of tiny-deep-F16 has run on two lately/u);
-  t.is((await one.cli('load', deep)).code, 0);
-  t.is((await one.cli('stop', deep)).code, 0);
-  const logs = await one.cli('logs', deep);
-  t.is(logs.code, 0, logs.stderr);
-  t.regex(logs.stdout, /^hearsay: starting\n/u);
-  t.regex(logs.stdout, /llama_server: model loaded/u);
-  t.regex(logs.stdout, /hearsay: stopped\n$/u);
-  t.is(logs.stdout.match(/hearsay: starting/gu)?.length, 1, 'no page comes twice');
-  t.false(logs.stdout.includes(two.dataFolder.replace(/data$/u, '')));
-  t.notRegex(logs.stdout, /hearsay-models-/u);
+test.serial(
+  'load --copies puts a model on as many nodes, the best ones, and says how many fit when they are too many',
+  async t => {
+    const [one, two] = await unloaded();
+    const both = await one.cli('load', count, '--copies', '2');
+    t.is(both.code, 0, both.stderr);
+    t.regex(both.stderr, /is loaded on this node/u);
+    t.regex(both.stderr, /is loaded on two/u);
+    t.deepEqual([llama(one).length, llama(two).length], [1, 1]);
+    const many = await one.cli('load', deep, '--copies', '2');
+    t.is(many.code, 5, many.stderr);
+    t.regex(many.stderr, /one copy of tiny-deep-F16 can be loaded, not 2: on two/u);
+    t.is(llama(two).length, 1, 'nothing was begun');
+  },
+);
+
+test.serial('a node that takes no wishes from others is neither loaded nor stopped by them', async t => {
+  const [one] = await unloaded();
+  const variables = {HEARSAY_REMOTE_CONTROL: 'false'};
+  const three = await startDaemon(t, {
+    name: 'three',
+    mesh: sharedMesh,
+    models: [await modelFolder(t, `${deep}.gguf`)],
+    variables,
+  });
+  await until('it is known', async () => holdersOf(await modelsAt(one.url)) === 'one two, three two', 30_000);
+  const load = await one.cli('load', deep, '--node', 'three');
+  t.is(load.code, 1);
+  t.regex(load.stderr, /three: this node takes no wishes from others/u);
+  t.is(llama(three).length, 0);
+  t.is((await three.cli('load', deep, '--node', 'three')).code, 0, 'its own owner still can');
 });
 
 test.serial(
@@ -160,30 +217,5 @@ test.serial(
     await until('a new one', async () => llama(daemon).some(anew => anew !== pid), 30_000);
     t.is((await daemon.cli('stop', count)).code, 0);
     t.deepEqual(llama(daemon), []);
-  },
-);
-
-test.serial('a node that takes no wishes from others is neither loaded nor stopped by them', async t => {
-  const [one, two] = await pair(t, [`${count}.gguf`], [`${deep}.gguf`], {HEARSAY_REMOTE_CONTROL: 'false'});
-  const load = await one.cli('load', deep);
-  t.is(load.code, 1);
-  t.regex(load.stderr, /two: this node takes no wishes from others/u);
-  t.is(llama(two).length, 0);
-  t.is((await two.cli('load', deep)).code, 0, 'its own owner still can');
-});
-
-test.serial(
-  'load --copies puts a model on as many nodes, the best ones, and says how many fit when they are too many',
-  async t => {
-    const [one, two] = await pair(t, [`${count}.gguf`], [`${count}.gguf`, `${deep}.gguf`]);
-    const both = await one.cli('load', count, '--copies', '2');
-    t.is(both.code, 0, both.stderr);
-    t.regex(both.stderr, /is loaded on this node/u);
-    t.regex(both.stderr, /is loaded on two/u);
-    t.deepEqual([llama(one).length, llama(two).length], [1, 1]);
-    const many = await one.cli('load', deep, '--copies', '2');
-    t.is(many.code, 5, many.stderr);
-    t.regex(many.stderr, /one copy of tiny-deep-F16 can be loaded, not 2: on two/u);
-    t.is(llama(two).length, 1, 'nothing was begun');
   },
 );

@@ -1,11 +1,10 @@
-import {randomUUID} from 'node:crypto';
 import {copyFile, readFile, unlink, writeFile} from 'node:fs/promises';
 import {join} from 'node:path';
 import test from 'ava';
 import {systemClock} from '@hearsay/cli';
 import {chat, chatText, collect, counted, deltaOf} from '../support/chat.ts';
 import {startDaemon} from '../support/daemon.ts';
-import type {Daemon} from '../support/daemon.ts';
+import {sharedHolders} from '../support/holders.ts';
 import {modelFolder, tinyModel} from '../support/models.ts';
 import {childrenWith, processesWith} from '../support/processes.ts';
 import {engines, models, nodes, status} from '../support/reports.ts';
@@ -13,159 +12,33 @@ import {timed, until} from '../support/until.ts';
 
 /** Long enough to be killed in: the slow model, thousands of tokens. */
 const endless = {model: 'tiny-deep-F16', max_tokens: 3000, ignore_eos: true};
-const variables = {HEARSAY_THREADS: '1'};
 
-/** An entry node without models, and as many holders of the slow one. */
-async function startHolders(
-  t: Parameters<typeof startDaemon>[0],
-  count: number,
-  more: Readonly<Record<string, string>> = {},
-): Promise<readonly Daemon[]> {
-  const mesh = `test-${randomUUID().slice(0, 8)}`;
-  const folder = await modelFolder(t, 'tiny-deep-F16.gguf');
-  const holders = Array.from({length: count}, async (_, index) =>
-    startDaemon(t, {name: `holder-${index}`, mesh, models: [folder], variables: {...variables, ...more}}),
-  );
-  const daemons = await Promise.all([startDaemon(t, {name: 'entry', mesh, variables: more}), ...holders]);
-  const [entry] = daemons;
-  const url = entry?.url ?? '';
-  await until('the entry node knows every holder', async () =>
-    (await models(url)).some(model => model.nodes.length === count),
-  );
-  return daemons;
-}
+/** Nodes are given time for what runs there, of which each test that ends one makes its own use. */
+const {mesh, take, end} = sharedHolders('tiny-deep-F16', {variables: {HEARSAY_DRAIN_LIMIT: '5m'}});
 
-test.serial(
-  'S87, C51: the serving daemon is killed after three pieces: one error event and no second answer',
-  async t => {
-    const [entry, ...holders] = await startHolders(t, 2);
-    if (!entry) return t.fail();
-    const {headers, events} = await chat(entry.url, endless);
-    let text = '';
-    for (let pieces = 0; pieces < 4; pieces += 1) text += deltaOf((await events.next()).value);
-    holders.find(({name}) => name === headers.get('x-hearsay-node'))?.kill('SIGKILL');
-    const rest = await collect(events);
-    t.false(rest.done, 'no end mark after an error');
-    t.regex(rest.error?.message ?? '', /broke off/u);
-    t.true(counted(400).startsWith((text + rest.text).slice(0, 400)), 'nothing lost, doubled or repeated');
-  },
-);
-
-test.serial('S83, S34: the serving daemon is killed before its first piece: another node answers', async t => {
-  const [entry, ...holders] = await startHolders(t, 2);
-  if (!entry) return t.fail();
-  const long = {...endless, max_tokens: 5, messages: [{role: 'user', content: 'word '.repeat(150)}]};
-  const answer = chatText(entry.url, long);
-  const serving = await until('somebody works on it', async () =>
-    (await Promise.all(holders.map(async holder => ((await engines(holder.url))[0]?.busy ? holder : undefined)))).find(
-      holder => holder !== undefined,
-    ),
-  );
-  serving.kill('SIGKILL');
-  const {status: code, text, done, headers} = await answer;
-  t.is(code, 200);
-  t.is(text, counted(5));
-  t.true(done);
-  const other = holders.find(({name}) => name !== serving.name);
-  t.is(headers.get('x-hearsay-node'), other?.name ?? '');
-  t.is(headers.get('x-hearsay-attempts'), '2');
-});
-
-test.serial('S84: killed before its first piece with nobody else to ask, the client gets a real status', async t => {
-  const [entry, holder] = await startHolders(t, 1);
-  if (!entry || !holder) return t.fail();
-  const answer = chatText(entry.url, {...endless, messages: [{role: 'user', content: 'word '.repeat(500)}]});
-  await until('it works', async () => (await engines(holder.url))[0]?.busy === 1);
-  holder.kill('SIGKILL');
-  t.true([502, 503].includes((await answer).status));
-});
-
-test.serial('S102: a killed daemon leaves no llama-server', async t => {
-  const folder = await modelFolder(t, 'tiny-deep-F16.gguf');
-  const daemon = await startDaemon(t, {models: [folder], variables});
-  const {events} = await chat(daemon.url, endless);
-  await events.next();
-  t.is(processesWith(folder).filter(pid => pid !== daemon.pid).length, 1);
-  daemon.kill('SIGKILL');
-  await until('no llama-server is left', () => processesWith(folder).length === 0, 2000);
-  await t.throwsAsync(collect(events));
-});
-
-test.serial('Ctrl-C ends a node cleanly within five seconds with a stream open', async t => {
-  const folder = await modelFolder(t, 'tiny-deep-F16.gguf');
-  const daemon = await startDaemon(t, {models: [folder], variables});
-  const {events} = await chat(daemon.url, endless);
-  await events.next();
-  const ended = timed(async () => daemon.exited);
-  daemon.kill('SIGINT');
-  const rest = await collect(events);
-  t.false(rest.done);
-  t.not(rest.error, undefined, 'the client is told');
-  const {value, ms} = await ended;
-  t.true(ms < 5000, `${ms} ms`);
-  t.true([0, 130].includes(value), `exit code ${value}`);
-  t.deepEqual(processesWith(folder), []);
-});
-
-test.serial('SIGTERM lets a running answer end while new requests go elsewhere, and then the node ends', async t => {
-  const [entry, holder] = await startHolders(t, 1, {HEARSAY_DRAIN_LIMIT: '5m'});
-  if (!entry || !holder) return t.fail();
-  const {events} = await chat(entry.url, {...endless, max_tokens: 300});
-  await events.next();
-  holder.kill('SIGTERM');
-  await until('all know that it takes nothing new', async () =>
-    (await nodes(entry.url)).some(({name, state}) => name === holder.name && state === 'draining'),
-  );
-  const refused = await chat(holder.url, {...endless, max_tokens: 1});
-  t.is(refused.status, 503);
-  const {done, error} = await collect(events);
-  t.true(done, error?.message);
-  t.is(await holder.exited, 0);
-});
-
-test.serial(
-  'SIGTERM at a node that only passes requests on turns new ones away at once, and ends with the last',
-  async t => {
-    const [entry] = await startHolders(t, 1, {HEARSAY_DRAIN_LIMIT: '5m'});
-    if (!entry) return t.fail();
-    const {events} = await chat(entry.url, {...endless, max_tokens: 300});
-    await events.next();
-    entry.kill('SIGTERM');
-    await until('it drains', () => entry.stderr().includes('may go on for'));
-    const refused = await fetch(`${entry.url}/v1/messages`, {
+test.serial('C25, S84: a model that nobody has is a quick 404 with close names', async t => {
+  const [, daemon] = await take(1);
+  if (!daemon) return t.fail();
+  await until('the node has settled', async () => (await status(daemon.url)).uptimeSeconds > 3.5);
+  const ask = async () =>
+    fetch(`${daemon.url}/v1/chat/completions`, {
       method: 'POST',
-      body: JSON.stringify({model: 'tiny-deep-F16', max_tokens: 1, messages: [{role: 'user', content: 'x'}]}),
+      body: JSON.stringify({model: 'tiny-deep-F61', messages: [{role: 'user', content: 'x'}]}),
     });
-    t.deepEqual([refused.status, refused.headers.get('connection')], [529, 'close']);
-    t.regex(await refused.text(), /node is shutting down/u);
-    t.is((await fetch(`${entry.url}/ready`)).status, 503);
-    const {done, error} = await collect(events);
-    t.true(done, error?.message);
-    t.is(await entry.exited, 0);
-  },
-);
-
-test.serial('SIGTERM waits for as long as is set, and a second one ends what runs with an error', async t => {
-  const [entry, holder] = await startHolders(t, 1, {HEARSAY_DRAIN_LIMIT: '60s'});
-  if (!entry || !holder) return t.fail();
-  const {events} = await chat(holder.url, endless);
-  await events.next();
-  holder.kill('SIGTERM');
-  await until('it drains', () => holder.stderr().includes('may go on for 60 s'));
-  await systemClock.sleep(600); // sooner, it counts as the same one
-  const ended = timed(async () => holder.exited);
-  holder.kill('SIGTERM');
-  const rest = await collect(events);
-  t.false(rest.done);
-  t.not(rest.error, undefined, 'the client is told');
-  const {value, ms} = await ended;
-  t.is(value, 0);
-  t.true(ms < 10_000, `${ms} ms`);
+  const value = await ask();
+  const times: number[] = [];
+  for (let round = 0; round < 10; round += 1) times.push((await timed(ask)).ms);
+  const {error}: {error: {code: string; message: string}} = await value.json();
+  t.is(value.status, 404);
+  t.is(error.code, 'model_not_found');
+  t.regex(error.message, /did you mean tiny-deep-F16/u);
+  // The quickest of ten: whatever else runs on the machine can only slow one down.
+  t.true(Math.min(...times) < 50, `${times.join(', ')} ms`);
 });
 
 test.serial('R1, C7: a client that leaves frees the slot on the other node', async t => {
-  const [entry, holder] = await startHolders(t, 1);
-  if (!entry || !holder) return t.fail();
+  const [entry, holder] = await take(1);
+  if (!holder) return t.fail();
   const controller = new AbortController();
   const {events} = await chat(entry.url, endless, controller.signal);
   await events.next();
@@ -177,9 +50,27 @@ test.serial('R1, C7: a client that leaves frees the slot on the other node', asy
   t.is(text, counted(3));
 });
 
+test.serial('S74: a file that is deleted is eligible nowhere within two seconds, and one that is added is', async t => {
+  const [entry] = await take(1);
+  const folder = await modelFolder(t, 'tiny-count-F16.gguf');
+  await startDaemon(t, {mesh: mesh(), models: [folder]});
+  const others = (name: string): boolean => name !== endless.model;
+  const names = async () =>
+    (await models(entry.url))
+      .map(({name}) => name)
+      .filter(others)
+      .join(' ');
+  await until('the model is known', async () => (await names()) === 'tiny-count-F16');
+  await copyFile(tinyModel('tiny-other-Q4_0.gguf'), join(folder, 'added.gguf'));
+  await until('the new one is known', async () => (await names()) === 'added tiny-count-F16', 6000);
+  await unlink(join(folder, 'tiny-count-F16.gguf'));
+  await until('the deleted one is gone', async () => (await names()) === 'added', 2500);
+  t.pass();
+});
+
 test.serial('R30: malformed requests of one client do not drive the others away from a good engine', async t => {
-  const [entry, first] = await startHolders(t, 2);
-  if (!entry || !first) return t.fail();
+  const [entry, first] = await take(2);
+  if (!first) return t.fail();
   const {model} = endless;
   t.is((await entry.cli('load', model, '--node', first.name)).code, 0);
   await until('it is loaded', async () => (await engines(entry.url)).some(({state}) => state === 'ready'));
@@ -198,10 +89,10 @@ test.serial('R30: malformed requests of one client do not drive the others away 
 });
 
 test.serial('one death of llama-server with many requests under way is one failure of its engine', async t => {
-  const [entry, first] = await startHolders(t, 2, {HEARSAY_SLOTS: '8'});
-  if (!entry || !first) return t.fail();
+  const [entry, first] = await take(2);
+  if (!first) return t.fail();
   const {model} = endless;
-  t.is((await entry.cli('load', model, '--node', first.name)).code, 0);
+  t.is((await entry.cli('load', model, '--node', first.name, '--slots', '8')).code, 0);
   const pinned = {'content-type': 'application/json', 'x-hearsay-policy': `pin=${first.name}`};
   const messages = [{role: 'user', content: 'word '.repeat(500)}];
   const answers = Array.from({length: 8}, async () =>
@@ -220,23 +111,131 @@ test.serial('one death of llama-server with many requests under way is one failu
   t.pass();
 });
 
-test.serial('C25, S84: a model that nobody has is a quick 404 with close names', async t => {
-  const daemon = await startDaemon(t, {models: [await modelFolder(t, 'tiny-count-F16.gguf')]});
-  await until('the node has settled', async () => (await status(daemon.url)).uptimeSeconds > 3.5);
-  const ask = async () =>
-    fetch(`${daemon.url}/v1/chat/completions`, {
+test.serial(
+  'S87, C51: the serving daemon is killed after three pieces: one error event and no second answer',
+  async t => {
+    const [entry, ...holders] = await take(2);
+    const {headers, events} = await chat(entry.url, endless);
+    let text = '';
+    for (let pieces = 0; pieces < 4; pieces += 1) text += deltaOf((await events.next()).value);
+    const serving = holders.find(({name}) => name === headers.get('x-hearsay-node'));
+    if (!serving) return t.fail();
+    end(serving, 'SIGKILL');
+    const rest = await collect(events);
+    t.false(rest.done, 'no end mark after an error');
+    t.regex(rest.error?.message ?? '', /broke off/u);
+    t.true(counted(400).startsWith((text + rest.text).slice(0, 400)), 'nothing lost, doubled or repeated');
+  },
+);
+
+test.serial('S84: killed before its first piece with nobody else to ask, the client gets a real status', async t => {
+  const [entry, holder] = await take(1);
+  if (!holder) return t.fail();
+  const answer = chatText(entry.url, {...endless, messages: [{role: 'user', content: 'word '.repeat(500)}]});
+  await until('it works', async () => (await engines(holder.url))[0]?.busy === 1);
+  end(holder, 'SIGKILL');
+  t.true([502, 503].includes((await answer).status));
+});
+
+test.serial('S83, S34: the serving daemon is killed before its first piece: another node answers', async t => {
+  const [entry, ...holders] = await take(2);
+  const long = {...endless, max_tokens: 5, messages: [{role: 'user', content: 'word '.repeat(150)}]};
+  const answer = chatText(entry.url, long);
+  const serving = await until('somebody works on it', async () =>
+    (await Promise.all(holders.map(async holder => ((await engines(holder.url))[0]?.busy ? holder : undefined)))).find(
+      holder => holder !== undefined,
+    ),
+  );
+  end(serving, 'SIGKILL');
+  const {status: code, text, done, headers} = await answer;
+  t.is(code, 200);
+  t.is(text, counted(5));
+  t.true(done);
+  const other = holders.find(({name}) => name !== serving.name);
+  t.is(headers.get('x-hearsay-node'), other?.name ?? '');
+  t.is(headers.get('x-hearsay-attempts'), '2');
+});
+
+test.serial('SIGTERM lets a running answer end while new requests go elsewhere, and then the node ends', async t => {
+  const [entry, holder] = await take(1);
+  if (!holder) return t.fail();
+  const {events} = await chat(entry.url, {...endless, max_tokens: 100});
+  await events.next();
+  end(holder, 'SIGTERM');
+  await until('all know that it takes nothing new', async () =>
+    (await nodes(entry.url)).some(({name, state}) => name === holder.name && state === 'draining'),
+  );
+  const refused = await chat(holder.url, {...endless, max_tokens: 1});
+  t.is(refused.status, 503);
+  const {done, error} = await collect(events);
+  t.true(done, error?.message);
+  t.is(await holder.exited, 0);
+});
+
+test.serial(
+  'SIGTERM at a node that only passes requests on turns new ones away at once, and ends with the last',
+  async t => {
+    const [entry] = await take(1);
+    const {events} = await chat(entry.url, {...endless, max_tokens: 100});
+    await events.next();
+    entry.kill('SIGTERM');
+    await until('it drains', () => entry.stderr().includes('may go on for'));
+    const refused = await fetch(`${entry.url}/v1/messages`, {
       method: 'POST',
-      body: JSON.stringify({model: 'tiny-cuont-F16', messages: [{role: 'user', content: 'x'}]}),
+      body: JSON.stringify({model: 'tiny-deep-F16', max_tokens: 1, messages: [{role: 'user', content: 'x'}]}),
     });
-  const value = await ask();
-  const times: number[] = [];
-  for (let round = 0; round < 10; round += 1) times.push((await timed(ask)).ms);
-  const {error}: {error: {code: string; message: string}} = await value.json();
-  t.is(value.status, 404);
-  t.is(error.code, 'model_not_found');
-  t.regex(error.message, /did you mean tiny-count-F16/u);
-  // The quickest of ten: whatever else runs on the machine can only slow one down.
-  t.true(Math.min(...times) < 50, `${times.join(', ')} ms`);
+    t.deepEqual([refused.status, refused.headers.get('connection')], [529, 'close']);
+    t.regex(await refused.text(), /node is shutting down/u);
+    t.is((await fetch(`${entry.url}/ready`)).status, 503);
+    const {done, error} = await collect(events);
+    t.true(done, error?.message);
+    t.is(await entry.exited, 0);
+  },
+);
+
+test.serial('SIGTERM waits for as long as is set, and a second one ends what runs with an error', async t => {
+  const folder = await modelFolder(t, 'tiny-deep-F16.gguf');
+  const holder = await startDaemon(t, {models: [folder], variables: {HEARSAY_DRAIN_LIMIT: '60s'}});
+  const {events} = await chat(holder.url, endless);
+  await events.next();
+  holder.kill('SIGTERM');
+  await until('it drains', () => holder.stderr().includes('may go on for 60 s'));
+  await systemClock.sleep(600); // sooner, it counts as the same one
+  const ended = timed(async () => holder.exited);
+  holder.kill('SIGTERM');
+  const rest = await collect(events);
+  t.false(rest.done);
+  t.not(rest.error, undefined, 'the client is told');
+  const {value, ms} = await ended;
+  t.is(value, 0);
+  t.true(ms < 10_000, `${ms} ms`);
+});
+
+test.serial('S102: a killed daemon leaves no llama-server', async t => {
+  const folder = await modelFolder(t, 'tiny-deep-F16.gguf');
+  const daemon = await startDaemon(t, {models: [folder]});
+  const {events} = await chat(daemon.url, endless);
+  await events.next();
+  t.is(processesWith(folder).filter(pid => pid !== daemon.pid).length, 1);
+  daemon.kill('SIGKILL');
+  await until('no llama-server is left', () => processesWith(folder).length === 0, 2000);
+  await t.throwsAsync(collect(events));
+});
+
+test.serial('Ctrl-C ends a node cleanly within five seconds with a stream open', async t => {
+  const folder = await modelFolder(t, 'tiny-deep-F16.gguf');
+  const daemon = await startDaemon(t, {models: [folder]});
+  const {events} = await chat(daemon.url, endless);
+  await events.next();
+  const ended = timed(async () => daemon.exited);
+  daemon.kill('SIGINT');
+  const rest = await collect(events);
+  t.false(rest.done);
+  t.not(rest.error, undefined, 'the client is told');
+  const {value, ms} = await ended;
+  t.true(ms < 5000, `${ms} ms`);
+  t.true([0, 130].includes(value), `exit code ${value}`);
+  t.deepEqual(processesWith(folder), []);
 });
 
 test.serial('a damaged file is named with the reason, and other models are not affected', async t => {
@@ -261,18 +260,4 @@ test.serial('a damaged file is named with the reason, and other models are not a
   t.is(response.status, 500);
   t.regex(error.message, /strange cannot be used: unknown architecture 'lalma'/u);
   t.is((await chatText(daemon.url, {model: 'tiny-count-F16', max_tokens: 3})).text, counted(3));
-});
-
-test.serial('S74: a file that is deleted is eligible nowhere within two seconds, and one that is added is', async t => {
-  const mesh = `test-${randomUUID().slice(0, 8)}`;
-  const folder = await modelFolder(t, 'tiny-count-F16.gguf');
-  const entry = await startDaemon(t, {mesh});
-  await startDaemon(t, {mesh, models: [folder]});
-  const names = async () => (await models(entry.url)).map(({name}) => name).join(' ');
-  await until('the model is known', async () => (await names()) === 'tiny-count-F16');
-  await copyFile(tinyModel('tiny-other-Q4_0.gguf'), join(folder, 'added.gguf'));
-  await until('the new one is known', async () => (await names()) === 'added tiny-count-F16', 6000);
-  await unlink(join(folder, 'tiny-count-F16.gguf'));
-  await until('the deleted one is gone', async () => (await names()) === 'added', 2500);
-  t.pass();
 });

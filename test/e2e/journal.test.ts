@@ -1,42 +1,72 @@
-import {randomUUID} from 'node:crypto';
 import {readdir, readFile} from 'node:fs/promises';
 import {join} from 'node:path';
 import test from 'ava';
 import {chat, chatText, collect, counted} from '../support/chat.ts';
 import {startDaemon} from '../support/daemon.ts';
 import type {Daemon} from '../support/daemon.ts';
-import {modelFolder} from '../support/models.ts';
-import {engines, models, requests as journaled} from '../support/reports.ts';
+import {sharedHolders} from '../support/holders.ts';
+import {engines, requests as journaled} from '../support/reports.ts';
 import {until} from '../support/until.ts';
 
-const variables = {HEARSAY_THREADS: '1'};
-
-/** An entry node without models, and as many holders of the model. */
-async function startHolders(
-  t: Parameters<typeof startDaemon>[0],
-  count: number,
-  model: string,
-): Promise<readonly Daemon[]> {
-  const mesh = `test-${randomUUID().slice(0, 8)}`;
-  const folder = await modelFolder(t, `${model}.gguf`);
-  const holders = Array.from({length: count}, async (_, index) =>
-    startDaemon(t, {name: `holder-${index}`, mesh, models: [folder], variables}),
-  );
-  const daemons = await Promise.all([startDaemon(t, {name: 'entry', mesh}), ...holders]);
-  const url = daemons[0]?.url ?? '';
-  await until('the entry node knows every holder', async () =>
-    (await models(url)).some(({nodes}) => nodes.length === count),
-  );
-  return daemons;
-}
+const model = 'tiny-deep-F16';
+const {take, end} = sharedHolders(model);
 
 const idOf = (headers: Headers): string => headers.get('x-hearsay-request') ?? '';
 
+// The first one, while nobody has asked for anything.
+test.serial('route tells from any node where a request would go, and runs nothing', async t => {
+  const [entry, holder] = await take(1);
+  if (!holder) return t.fail();
+  for (const daemon of [entry, holder]) {
+    const {stdout, stderr} = await daemon.cli('route', model, '--prompt-bytes', '4000');
+    t.regex(stdout, /^A request for tiny-deep-F16 would go to holder-0/u, stderr);
+  }
+  const pinned = await entry.cli('route', model, '--policy', 'pin=entry');
+  t.regex(pinned.stdout, /could run nowhere now[^]*holder-0: the policy does not allow it/u);
+  t.is((await entry.cli('route', 'no-such')).code, 3);
+  const needs = await entry.cli('route', model, '--needs', 'tools,visoin');
+  t.is(needs.code, 2);
+  t.regex(needs.stderr, /needs must be a list of chat, .*vision, audio/u);
+  t.deepEqual(await engines(holder.url), []);
+  const {requests}: {requests: unknown[]} = JSON.parse((await entry.cli('requests', '--json')).stdout);
+  t.deepEqual(requests, []);
+});
+
+test.serial('both ends keep their side, and neither keeps what was said', async t => {
+  const [entry, holder] = await take(1);
+  if (!holder) return t.fail();
+  const secret = 'zzsecretzz';
+  const messages = [{role: 'user', content: `${secret} count`}];
+  const {headers} = await chatText(entry.url, {model, max_tokens: 5, messages});
+  const bad = await chatText(entry.url, {
+    model,
+    max_tokens: 5,
+    messages,
+    grammar: `root ::= ${secret}`,
+  });
+  t.not(bad.status, 200);
+  const {headers: none} = await chatText(entry.url, {model: `no-such`, messages});
+
+  const listed = await entry.cli('requests', '--json');
+  const {requests}: {requests: {id: string; outcome: string; role: string}[]} = JSON.parse(listed.stdout);
+  const outcomes = new Map(requests.map(({id, outcome, role}) => [id, `${role} ${outcome}`]));
+  t.is(outcomes.get(idOf(headers)), 'entry finished');
+  t.is(outcomes.get(idOf(bad.headers)), 'entry refused');
+  t.is(outcomes.get(idOf(none)), 'entry refused');
+  const there = await holder.cli('why', idOf(headers));
+  t.regex(there.stdout, /It came from the node …\w{8}, .*\n[^]*first output from holder-0/u);
+
+  for (const {dataFolder} of [entry, holder]) {
+    const files = (await readdir(dataFolder)).filter(name => name.startsWith('journal'));
+    t.true(files.length > 0);
+    for (const file of files) t.false((await readFile(join(dataFolder, file))).includes(secret), file);
+  }
+});
+
 test.serial('S82, S98, S97: why tells the story of a request that was moved, and replay agrees', async t => {
-  const [entry, ...holders] = await startHolders(t, 2, 'tiny-deep-F16');
-  if (!entry) return t.fail();
+  const [entry, ...holders] = await take(2);
   const messages = [{role: 'user', content: 'word '.repeat(150)}];
-  const answer = chatText(entry.url, {model: 'tiny-deep-F16', max_tokens: 5, messages});
+  const answer = chatText(entry.url, {model, max_tokens: 5, messages});
   // A node's list has the engines of its peers too.
   const isBusy = async ({url}: Daemon): Promise<boolean> =>
     (await engines(url)).some(({node, busy}) => node === 'local' && busy > 0);
@@ -46,7 +76,7 @@ test.serial('S82, S98, S97: why tells the story of a request that was moved, and
   });
   // What a node has taken it may tell a moment later, together with the head of its answer.
   await until('the entry knows it', async () => (await journaled(entry.url)).some(({digest}) => digest !== undefined));
-  serving.kill('SIGKILL');
+  end(serving, 'SIGKILL');
   const {headers, status, text} = await answer;
   t.deepEqual([status, text], [200, counted(5)]);
   const other = holders.find(({name}) => name !== serving.name)?.name ?? '';
@@ -81,66 +111,17 @@ test.serial('S82, S98, S97: why tells the story of a request that was moved, and
   t.regex((await entry.cli('requests')).stdout, new RegExp(`tiny-deep-F16 +${other} +2 .* finished`, 'u'));
 });
 
-test.serial('both ends keep their side, and neither keeps what was said', async t => {
-  const [entry, holder] = await startHolders(t, 1, 'tiny-count-F16');
-  if (!entry || !holder) return t.fail();
-  const secret = 'zzsecretzz';
-  const messages = [{role: 'user', content: `${secret} count`}];
-  const {headers} = await chatText(entry.url, {model: 'tiny-count-F16', max_tokens: 5, messages});
-  const bad = await chatText(entry.url, {
-    model: 'tiny-count-F16',
-    max_tokens: 5,
-    messages,
-    grammar: `root ::= ${secret}`,
-  });
-  t.not(bad.status, 200);
-  const {headers: none} = await chatText(entry.url, {model: `no-such`, messages});
-
-  const listed = await entry.cli('requests', '--json');
-  const {requests}: {requests: {id: string; outcome: string; role: string}[]} = JSON.parse(listed.stdout);
-  const outcomes = new Map(requests.map(({id, outcome, role}) => [id, `${role} ${outcome}`]));
-  t.is(outcomes.get(idOf(headers)), 'entry finished');
-  t.is(outcomes.get(idOf(bad.headers)), 'entry refused');
-  t.is(outcomes.get(idOf(none)), 'entry refused');
-  const there = await holder.cli('why', idOf(headers));
-  t.regex(there.stdout, /It came from the node …\w{8}, .*\n[^]*first output from holder-0/u);
-
-  for (const {dataFolder} of [entry, holder]) {
-    const files = (await readdir(dataFolder)).filter(name => name.startsWith('journal'));
-    t.true(files.length > 0);
-    for (const file of files) t.false((await readFile(join(dataFolder, file))).includes(secret), file);
-  }
-});
-
 test.serial('law 10: a request of a daemon that was killed is interrupted after the next start', async t => {
-  const folder = await modelFolder(t, 'tiny-deep-F16.gguf');
-  const first = await startDaemon(t, {models: [folder], variables});
-  const {headers, events} = await chat(first.url, {model: 'tiny-deep-F16', max_tokens: 3000, ignore_eos: true});
+  const [, first] = await take(1);
+  if (!first) return t.fail();
+  const {headers, events} = await chat(first.url, {model, max_tokens: 3000, ignore_eos: true});
   await events.next();
   await until('it is on disk', async () =>
     (await readFile(join(first.dataFolder, 'journal.db-wal'))).includes(idOf(headers)),
   );
-  first.kill('SIGKILL');
+  end(first, 'SIGKILL');
   await first.exited;
   await t.throwsAsync(collect(events));
   const second = await startDaemon(t, {dataFolder: first.dataFolder});
   t.regex((await second.cli('why', idOf(headers))).stdout, /interrupted.*\n[^]*the daemon ended while it ran/u);
-});
-
-test.serial('route tells from any node where a request would go, and runs nothing', async t => {
-  const [entry, holder] = await startHolders(t, 1, 'tiny-count-F16');
-  if (!entry || !holder) return t.fail();
-  for (const daemon of [entry, holder]) {
-    const {stdout, stderr} = await daemon.cli('route', 'tiny-count-F16', '--prompt-bytes', '4000');
-    t.regex(stdout, /^A request for tiny-count-F16 would go to holder-0/u, stderr);
-  }
-  const pinned = await entry.cli('route', 'tiny-count-F16', '--policy', 'pin=entry');
-  t.regex(pinned.stdout, /could run nowhere now[^]*holder-0: the policy does not allow it/u);
-  t.is((await entry.cli('route', 'no-such')).code, 3);
-  const needs = await entry.cli('route', 'tiny-count-F16', '--needs', 'tools,visoin');
-  t.is(needs.code, 2);
-  t.regex(needs.stderr, /needs must be a list of chat, .*vision, audio/u);
-  t.deepEqual(await engines(holder.url), []);
-  const {requests}: {requests: unknown[]} = JSON.parse((await entry.cli('requests', '--json')).stdout);
-  t.deepEqual(requests, []);
 });

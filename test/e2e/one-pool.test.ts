@@ -10,6 +10,7 @@ import type {Daemon} from '../support/daemon.ts';
 import {modelFolder} from '../support/models.ts';
 import {engines, models, requests} from '../support/reports.ts';
 import {roomyModels, roomyVariables} from '../support/roomy-models.ts';
+import {shared} from '../support/shared.ts';
 import {until} from '../support/until.ts';
 
 const count = 'tiny-count-F16';
@@ -114,18 +115,39 @@ test.serial(
   },
 );
 
-test.serial('S11: a model that is loaded here is served here, and nobody else hears of the request', async t => {
+/** Two nodes with the model and one without. Each test finds it loaded on `one` or not at all; no other has run it. */
+const trio = shared('three nodes', async ends => {
   const mesh = meshName();
-  const folder = await modelFolder(t, `${count}.gguf`);
-  const [here, other] = await Promise.all(
-    ['here', 'other'].map(async name => startDaemon(t, {name, mesh, models: [folder]})),
-  );
-  if (!here || !other) return t.fail();
-  await allKnow([here, other], count, 2);
-  t.is((await here.cli('load', count, '--node', 'here')).code, 0);
-  for (let times = 0; times < 3; times += 1) t.is(await nodeFor(t, here, count), 'here');
+  const folder = await modelFolder(ends, `${count}.gguf`);
+  const start = async (name: string, ...folders: readonly string[]): Promise<Daemon> =>
+    startDaemon(ends, {name, mesh, models: folders});
+  const daemons = await Promise.all([start('one', folder), start('two', folder), start('three')]);
+  await allKnow(daemons, count, 2);
+  return daemons;
+});
+
+test.serial(
+  'S12: a request for a model that runs elsewhere is offered there once, and no other peer is asked',
+  async t => {
+    const [runs, other, entry] = trio();
+    await allKnow([entry], count, 2);
+    t.is((await entry.cli('load', count, '--node', 'one')).code, 0);
+    await until('the load is known', async () => (await engines(entry.url)).length === 1);
+    for (let times = 0; times < 3; times += 1) t.is(await nodeFor(t, entry, count), 'one');
+    t.deepEqual(
+      (await journalOf(runs)).map(({role, outcome, attempts}) => [role, outcome, attempts]),
+      Array.from({length: 3}, () => ['worker', 'finished', 1]),
+    );
+    t.deepEqual(await journalOf(other), []);
+  },
+);
+
+test.serial('S11: a model that is loaded here is served here, and nobody else hears of the request', async t => {
+  const [here, other] = trio();
+  t.is((await here.cli('load', count, '--node', 'one')).code, 0);
+  for (let times = 0; times < 3; times += 1) t.is(await nodeFor(t, here, count), 'one');
   t.deepEqual(
-    (await journalOf(here)).map(({outcome, attempts}) => [outcome, attempts]),
+    (await journalOf(here)).filter(({role}) => role === 'entry').map(({outcome, attempts}) => [outcome, attempts]),
     Array.from({length: 3}, () => ['finished', 1]),
   );
   t.deepEqual(await journalOf(other), [], 'it was asked nothing');
@@ -133,24 +155,43 @@ test.serial('S11: a model that is loaded here is served here, and nobody else he
 });
 
 test.serial(
-  'S12: a request for a model that runs elsewhere is offered there once, and no other peer is asked',
+  'S43, S56: a model on two nodes is one model in every list, and one line a holder in ps, also where neither is',
   async t => {
-    const mesh = meshName();
-    const folder = await modelFolder(t, `${count}.gguf`);
-    const [entry, runs, other] = await Promise.all([
-      startDaemon(t, {name: 'entry', mesh}),
-      ...['runs', 'other'].map(async name => startDaemon(t, {name, mesh, models: [folder]})),
-    ]);
-    if (!runs || !other) return t.fail();
-    await allKnow([entry], count, 2);
-    t.is((await entry.cli('load', count, '--node', 'runs')).code, 0);
-    await until('the load is known', async () => (await engines(entry.url)).length === 1);
-    for (let times = 0; times < 3; times += 1) t.is(await nodeFor(t, entry, count), 'runs');
-    t.deepEqual(
-      (await journalOf(runs)).map(({role, outcome, attempts}) => [role, outcome, attempts]),
-      Array.from({length: 3}, () => ['worker', 'finished', 1]),
-    );
-    t.deepEqual(await journalOf(other), []);
+    const daemons = trio();
+    const [one] = daemons;
+    for (const node of ['one', 'two']) t.is((await one.cli('load', count, '--node', node)).code, 0);
+
+    for (const daemon of daemons) {
+      const {url, name} = daemon;
+      await until('both loads are known', async () => (await engines(url)).length === 2);
+      const {data}: {data: {id: string}[]} = JSON.parse(await answerOf(`${url}/v1/models`));
+      t.deepEqual(
+        data.map(({id}) => id),
+        [count],
+        name,
+      );
+      const tags: {models: {name: string; nodes: string[]}[]} = JSON.parse(await answerOf(`${url}/api/tags`));
+      t.deepEqual(
+        tags.models.map(each => [each.name, each.nodes.toSorted()]),
+        [[`${count}:latest`, ['one', 'two']]],
+      );
+      const running: {models: {nodes: string[]}[]} = JSON.parse(await answerOf(`${url}/api/ps`));
+      t.deepEqual(
+        running.models.map(each => each.nodes.toSorted()),
+        [['one', 'two']],
+        name,
+      );
+      t.deepEqual((await engines(url)).map(({nodeName}) => nodeName).toSorted(), ['one', 'two'], name);
+      const {stdout} = await daemon.cli('ps');
+      t.is(
+        stdout
+          .trimEnd()
+          .split('\n')
+          .filter(line => line.startsWith(count)).length,
+        2,
+        stdout,
+      );
+    }
   },
 );
 
@@ -188,52 +229,5 @@ test.serial(
     const [known] = await engines(asker.url);
     const [own] = await engines(peer.url);
     t.like(known, {name: count, nodeName: 'peer', state: 'ready', digest: own?.digest, context: own?.context});
-  },
-);
-
-test.serial(
-  'S43, S56: a model on two nodes is one model in every list, and one line a holder in ps, also where neither is',
-  async t => {
-    const mesh = meshName();
-    const folder = await modelFolder(t, `${count}.gguf`);
-    const daemons = await Promise.all(
-      ['one', 'two', 'three'].map(async name => startDaemon(t, {name, mesh, models: name === 'three' ? [] : [folder]})),
-    );
-    await allKnow(daemons, count, 2);
-    const [one, two] = daemons;
-    if (!one || !two) return t.fail();
-    for (const node of ['one', 'two']) t.is((await one.cli('load', count, '--node', node)).code, 0);
-
-    for (const daemon of daemons) {
-      const {url, name} = daemon;
-      await until('both loads are known', async () => (await engines(url)).length === 2);
-      const {data}: {data: {id: string}[]} = JSON.parse(await answerOf(`${url}/v1/models`));
-      t.deepEqual(
-        data.map(({id}) => id),
-        [count],
-        name,
-      );
-      const tags: {models: {name: string; nodes: string[]}[]} = JSON.parse(await answerOf(`${url}/api/tags`));
-      t.deepEqual(
-        tags.models.map(each => [each.name, each.nodes.toSorted()]),
-        [[`${count}:latest`, ['one', 'two']]],
-      );
-      const running: {models: {nodes: string[]}[]} = JSON.parse(await answerOf(`${url}/api/ps`));
-      t.deepEqual(
-        running.models.map(each => each.nodes.toSorted()),
-        [['one', 'two']],
-        name,
-      );
-      t.deepEqual((await engines(url)).map(({nodeName}) => nodeName).toSorted(), ['one', 'two'], name);
-      const {stdout} = await daemon.cli('ps');
-      t.is(
-        stdout
-          .trimEnd()
-          .split('\n')
-          .filter(line => line.startsWith(count)).length,
-        2,
-        stdout,
-      );
-    }
   },
 );

@@ -2,30 +2,28 @@ import {randomUUID} from 'node:crypto';
 import test from 'ava';
 import {chat, chatText, collect, counted} from '../support/chat.ts';
 import {startDaemon} from '../support/daemon.ts';
-import type {Daemon} from '../support/daemon.ts';
 import {modelFolder} from '../support/models.ts';
 import {engines, models, status} from '../support/reports.ts';
+import {shared} from '../support/shared.ts';
 import {until} from '../support/until.ts';
 
-const variables = {HEARSAY_THREADS: '1'};
 const model = 'tiny-count-F16';
 
 /** Two nodes, `one` and `two`, that both store the model and know it of each other. */
-async function startPair(t: Parameters<typeof startDaemon>[0]): Promise<readonly [Daemon, Daemon]> {
+const pair = shared('a pair', async ends => {
   const mesh = `test-${randomUUID().slice(0, 8)}`;
-  const folder = await modelFolder(t, `${model}.gguf`, 'tiny-deep-F16.gguf');
-  const options = {mesh, models: [folder], variables};
+  const folder = await modelFolder(ends, `${model}.gguf`, 'tiny-deep-F16.gguf');
   const [one, two] = await Promise.all([
-    startDaemon(t, {...options, name: 'one'}),
-    startDaemon(t, {...options, name: 'two'}),
+    startDaemon(ends, {mesh, models: [folder], name: 'one'}),
+    startDaemon(ends, {mesh, models: [folder], name: 'two'}),
   ]);
   for (const {url} of [one, two]) {
     await until('both know both', async () =>
       (await models(url)).every(({nodes, hashed}) => nodes.length === 2 && hashed === undefined),
     );
   }
-  return [one, two];
-}
+  return [one, two] as const;
+});
 
 const ranAt = async (url: string, body: object = {}, headers: Readonly<Record<string, string>> = {}) => {
   const response = await fetch(`${url}/v1/chat/completions`, {
@@ -37,35 +35,9 @@ const ranAt = async (url: string, body: object = {}, headers: Readonly<Record<st
   return response.status === 200 ? response.headers.get('x-hearsay-node') : `${response.status} ${text}`;
 };
 
-test.serial('S95: a node that drains gives new requests to the other, ends those it has, and stays so', async t => {
-  const [one, two] = await startPair(t);
-  const running = await chat(one.url, {model: 'tiny-deep-F16', max_tokens: 40, ignore_eos: true}, undefined);
-  await running.events.next();
-  const runs = running.headers.get('x-hearsay-node') === 'one' ? one : two;
-  const other = runs === one ? two : one;
-
-  const drained = await runs.cli('drain');
-  t.is(drained.code, 0, drained.stderr);
-  t.is(await ranAt(runs.url), other.name);
-  t.is(await ranAt(other.url), other.name);
-  const rest = await collect(running.events);
-  t.true(rest.done, 'the running answer came to its end');
-
-  t.regex((await runs.cli('status')).stdout, /^state: +draining .*hearsay undrain/mu);
-  await until('the other node sees it', async () => /draining/u.test((await other.cli('nodes')).stdout));
-  t.regex((await runs.cli('ps')).stderr, new RegExp(`^${runs.name}: draining`, 'mu'));
-  t.regex((await runs.cli('route', model)).stdout, new RegExp(`${runs.name} \\(this node\\): it is draining`, 'u'));
-
-  t.is(await runs.stop(), 0);
-  const again = await startDaemon(t, {name: runs.name, dataFolder: runs.dataFolder, variables});
-  t.is((await status(again.url)).state, 'draining', 'after a restart too');
-  await again.cli('undrain');
-  t.is((await status(again.url)).state, 'serving');
-});
-
 test.serial('a node whose owner uses it takes nothing and gives its memory back at once', async t => {
   const folder = await modelFolder(t, `${model}.gguf`);
-  const daemon = await startDaemon(t, {name: 'one', models: [folder], variables});
+  const daemon = await startDaemon(t, {name: 'one', models: [folder]});
   t.is(await ranAt(daemon.url), 'one');
   t.is((await engines(daemon.url)).length, 1);
   await daemon.cli('pause');
@@ -76,7 +48,7 @@ test.serial('a node whose owner uses it takes nothing and gives its memory back 
 });
 
 test.serial('S91, S93, S94, S95: the same request under every form of policy', async t => {
-  const [one, two] = await startPair(t);
+  const [one, two] = pair();
   for (const name of ['one', 'two']) {
     t.is(await ranAt(one.url, {}, {'x-hearsay-policy': `pin=${name}`}), name, 'header');
     t.is(await ranAt(one.url, {provider: {only: [name]}}), name, 'provider object');
@@ -118,8 +90,10 @@ test.serial('S91, S93, S94, S95: the same request under every form of policy', a
 });
 
 test.serial('a node that drains can hand over what only it has loaded, and says what nobody else can take', async t => {
-  const [one, two] = await startPair(t);
+  const [one, two] = pair();
   t.is(await ranAt(one.url, {}, {'x-hearsay-policy': 'pin=one'}), 'one');
+  t.is((await two.cli('stop', model, '--node', 'two')).code, 0);
+  await until('only one has it', async () => (await engines(one.url)).every(({node}) => node === 'local'));
 
   const drained = await one.cli('drain', '--hand-over');
   t.is(drained.code, 0, drained.stderr);
@@ -137,4 +111,31 @@ test.serial('a node that drains can hand over what only it has loaded, and says 
   const alone = await two.cli('drain', '--hand-over');
   t.is(alone.code, 0, alone.stderr);
   t.regex(alone.stderr, /tiny-count-F16 stays here alone: .*draining/u);
+});
+
+test.serial('S95: a node that drains gives new requests to the other, ends those it has, and stays so', async t => {
+  const [one, two] = pair();
+  for (const daemon of [one, two]) await daemon.cli('undrain'); // as the test before has left them
+  const running = await chat(one.url, {model: 'tiny-deep-F16', max_tokens: 40, ignore_eos: true}, undefined);
+  await running.events.next();
+  const runs = running.headers.get('x-hearsay-node') === 'one' ? one : two;
+  const other = runs === one ? two : one;
+
+  const drained = await runs.cli('drain');
+  t.is(drained.code, 0, drained.stderr);
+  t.is(await ranAt(runs.url), other.name);
+  t.is(await ranAt(other.url), other.name);
+  const rest = await collect(running.events);
+  t.true(rest.done, 'the running answer came to its end');
+
+  t.regex((await runs.cli('status')).stdout, /^state: +draining .*hearsay undrain/mu);
+  await until('the other node sees it', async () => /draining/u.test((await other.cli('nodes')).stdout));
+  t.regex((await runs.cli('ps')).stderr, new RegExp(`^${runs.name}: draining`, 'mu'));
+  t.regex((await runs.cli('route', model)).stdout, new RegExp(`${runs.name} \\(this node\\): it is draining`, 'u'));
+
+  t.is(await runs.stop(), 0);
+  const again = await startDaemon(t, {name: runs.name, dataFolder: runs.dataFolder});
+  t.is((await status(again.url)).state, 'draining', 'after a restart too');
+  await again.cli('undrain');
+  t.is((await status(again.url)).state, 'serving');
 });

@@ -42,8 +42,8 @@ test.serial('S40: a request of another node waits for its turn like one that was
     {variables: {HEARSAY_SLOTS: '4'}},
   );
   const ended: string[] = [];
-  const first = await chat(owner.url, {model: deep, max_tokens: 200, ignore_eos: true});
-  const running = collect(first.events).then(({text}) => void ended.push(text === counted(200) ? 'asked here' : text));
+  const first = await chat(owner.url, {model: deep, max_tokens: 80, ignore_eos: true});
+  const running = collect(first.events).then(({text}) => void ended.push(text === counted(80) ? 'asked here' : text));
   const hopped = chatText(entry.url, {model: deep, max_tokens: 5}).then(({text}) => void ended.push(text));
   const most = {slots: 0, busy: 0};
   while (ended.length < 2) {

@@ -9,32 +9,33 @@ import type {Daemon} from '../support/daemon.ts';
 import {modelFolder} from '../support/models.ts';
 import {childrenWith} from '../support/processes.ts';
 import {engines, models} from '../support/reports.ts';
+import {shared} from '../support/shared.ts';
 import {until} from '../support/until.ts';
 
 const model = 'tiny-deep-F16';
 
-/** An entry node without models, and as many holders of a slow one. */
-async function startHolders(
-  t: ExecutionContext,
-  count: number,
-  variables: Readonly<Record<string, string>> = {},
-): Promise<readonly [Daemon, readonly Daemon[]]> {
+/** Two holders of a slow model, and nodes without models that ask them: one for each value of `routing.spread`. */
+async function startNodes(
+  t: Parameters<typeof startDaemon>[0],
+  spreads: readonly string[],
+  variables: Readonly<Record<string, string>>,
+): Promise<{readonly entries: readonly Daemon[]; readonly holders: readonly Daemon[]}> {
   const mesh = `test-${randomUUID().slice(0, 8)}`;
   const folder = await modelFolder(t, `${model}.gguf`);
-  const common = {mesh, variables: {HEARSAY_THREADS: '1', ...variables}};
-  const [entry, ...holders] = await Promise.all([
-    startDaemon(t, {...common, name: 'entry'}),
-    ...Array.from({length: count}, async (_, index) =>
-      startDaemon(t, {...common, name: `holder-${index}`, models: [folder]}),
-    ),
-  ]);
-  await until(
-    'the entry node knows every holder',
-    async () => (await models(entry.url)).some(({nodes}) => nodes.length === count),
-    60_000,
-  );
-  return [entry, holders];
+  const entry = async (HEARSAY_SPREAD: string): Promise<Daemon> =>
+    startDaemon(t, {mesh, name: `entry-${HEARSAY_SPREAD}`, variables: {...variables, HEARSAY_SPREAD}});
+  const holder = async (index: number): Promise<Daemon> =>
+    startDaemon(t, {mesh, name: `holder-${index}`, variables, models: [folder]});
+  const [entries, holders] = await Promise.all([Promise.all(spreads.map(entry)), Promise.all([holder(0), holder(1)])]);
+  const known = async (url: string) => (await models(url)).some(({nodes}) => nodes.length === holders.length);
+  for (const {url} of entries) await until('the entry node knows every holder', async () => known(url), 60_000);
+  return {entries, holders};
 }
+
+/** For two tests that freeze what they wake again. */
+const impatient = shared('nodes that wait three seconds', async ends =>
+  startNodes(ends, ['off', 'auto'], {HEARSAY_FIRST_BYTE_MIN: '3s'}),
+);
 
 interface Asked extends ChatText {
   readonly node: string | null;
@@ -71,7 +72,9 @@ async function runsElsewhere(t: ExecutionContext, entry: Daemon, frozen: string 
 }
 
 test.serial('R27, S83: a node whose llama-server is frozen is left before output and not chosen next time', async t => {
-  const [entry, holders] = await startHolders(t, 2, {HEARSAY_FIRST_BYTE_MIN: '3s', HEARSAY_SPREAD: 'off'});
+  const {entries, holders} = impatient();
+  const [entry] = entries;
+  if (!entry) return t.fail();
   const first = await ask(entry);
   const loaded = holderNamed(holders, first.node);
   await until('the slot is free', async () => (await engines(loaded.url))[0]?.busy === 0);
@@ -81,7 +84,9 @@ test.serial('R27, S83: a node whose llama-server is frozen is left before output
 });
 
 test.serial('R27, S83: a frozen daemon is left before output and not chosen next time', async t => {
-  const [entry, holders] = await startHolders(t, 2, {HEARSAY_FIRST_BYTE_MIN: '3s'});
+  const {entries, holders} = impatient();
+  const [, entry] = entries;
+  if (!entry) return t.fail();
   const first = await ask(entry);
   freeze(t, holderNamed(holders, first.node).pid);
 
@@ -115,7 +120,9 @@ async function askMany(entry: Daemon): Promise<ReadonlySet<string>> {
 }
 
 test.serial('S21, S59: with spread off a busy holder is waited for, and there is never a second copy', async t => {
-  const [entry, holders] = await startHolders(t, 2, {HEARSAY_SLOTS: '1', HEARSAY_SPREAD: 'off'});
+  const {entries, holders} = await startNodes(t, ['off'], {HEARSAY_SLOTS: '1'});
+  const [entry] = entries;
+  if (!entry) return t.fail();
   t.is((await askMany(entry)).size, 1);
   t.is(
     childrenWith(
@@ -127,7 +134,9 @@ test.serial('S21, S59: with spread off a busy holder is waited for, and there is
 });
 
 test.serial('S21, S59: with auto a second copy is made when the measured wait is longer than a load', async t => {
-  const [entry, holders] = await startHolders(t, 2, {HEARSAY_SLOTS: '1'});
+  const {entries, holders} = await startNodes(t, ['auto'], {HEARSAY_SLOTS: '1'});
+  const [entry] = entries;
+  if (!entry) return t.fail();
   t.is((await askMany(entry)).size, 2);
   t.is(
     childrenWith(

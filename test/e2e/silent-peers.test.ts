@@ -1,15 +1,16 @@
-import {randomUUID} from 'node:crypto';
 import test from 'ava';
 import {chatText, counted} from '../support/chat.ts';
 import {startDaemon} from '../support/daemon.ts';
 import type {Daemon} from '../support/daemon.ts';
+import {sharedHolders} from '../support/holders.ts';
 import {modelFolder} from '../support/models.ts';
 import {aliveNames, engines, models} from '../support/reports.ts';
 import {timed, until} from '../support/until.ts';
 
-const [count, other] = ['tiny-count-F16', 'tiny-other-Q4_0'];
+const [count, other, third] = ['tiny-count-F16', 'tiny-other-Q4_0', 'tiny-count-Q8_0'];
 
-const meshName = (): string => `test-${randomUUID().slice(0, 8)}`;
+/** An entry node and two that have the model. */
+const {mesh, take, end} = sharedHolders(count, {}, {variables: {HEARSAY_FIRST_BYTE_MIN: '3s'}});
 
 /** A list that waited for peers would wait for them as long; one that does not needs milliseconds. */
 const listMsMax = 3000;
@@ -30,62 +31,11 @@ function freeze(t: Parameters<typeof startDaemon>[0], ...daemons: readonly Daemo
 }
 
 test.serial(
-  'S14, S58, R34: with two silent peers every list is there at once, and soon without them and what only they have',
-  async t => {
-    const mesh = meshName();
-    const daemons = await Promise.all(
-      ['entry', 'well', 'silent', 'mute'].map(async name =>
-        startDaemon(t, {
-          name,
-          mesh,
-          models: name === 'entry' ? [] : [await modelFolder(t, `${name === 'well' ? count : other}.gguf`)],
-        }),
-      ),
-    );
-    const [entry, , silent, mute] = daemons;
-    if (!entry || !silent || !mute) return t.fail();
-    await until(
-      'all know all',
-      async () => (await aliveNames(entry.url)).length === 4 && (await models(entry.url)).length === 2,
-    );
-    for (const [model, node] of [
-      [count, 'well'],
-      [other, 'mute'],
-    ] as const) {
-      t.is((await entry.cli('load', model, '--node', node)).code, 0);
-    }
-    await until('both loads are known', async () => (await engines(entry.url)).length === 2);
-
-    freeze(t, silent, mute);
-    const listAll = async (): Promise<readonly string[]> =>
-      Promise.all(
-        lists.map(async path => {
-          const {value, ms} = await timed(async () => (await fetch(entry.url + path)).text());
-          t.true(ms < listMsMax, `${path}: ${ms} ms`);
-          return value;
-        }),
-      );
-    for (const text of await listAll()) t.regex(text, /well|tiny-count/u);
-    await until('they are out', async () => (await listAll()).every(text => !text.includes(other)), 15_000);
-    t.deepEqual(await aliveNames(entry.url), ['entry', 'well']);
-    for (const text of await listAll()) t.regex(text, /well|tiny-count/u);
-    t.is((await chatText(entry.url, {model: count, max_tokens: 3})).text, counted(3));
-  },
-);
-
-test.serial(
   'S15: a peer that says nothing is left out of a decision without an error, and is chosen again when it speaks',
   async t => {
-    const mesh = meshName();
-    const folder = await modelFolder(t, `${count}.gguf`);
-    const variables = {HEARSAY_FIRST_BYTE_MIN: '3s'};
-    const [entry, best, second] = await Promise.all([
-      startDaemon(t, {name: 'entry', mesh, variables}),
-      ...['best', 'second'].map(async name => startDaemon(t, {name, mesh, models: [folder]})),
-    ]);
+    const [entry, best, second] = await take(2);
     if (!best || !second) return t.fail();
-    await until('both are known', async () => (await models(entry.url))[0]?.nodes.length === 2);
-    t.is((await entry.cli('load', count, '--node', 'best')).code, 0);
+    t.is((await entry.cli('load', count, '--node', best.name)).code, 0);
     const ask = async (policy = 'auto') => {
       const response = await fetch(`${entry.url}/v1/chat/completions`, {
         method: 'POST',
@@ -94,42 +44,75 @@ test.serial(
       });
       return {code: response.status, node: response.headers.get('x-hearsay-node'), text: await response.text()};
     };
-    t.like(await ask(), {code: 200, node: 'best'});
+    t.like(await ask(), {code: 200, node: best.name});
 
     const wake = freeze(t, best);
     const answer = await ask();
-    t.deepEqual([answer.code, answer.node], [200, 'second'], answer.text);
+    t.deepEqual([answer.code, answer.node], [200, second.name], answer.text);
     wake();
-    await until('it is chosen again', async () => (await ask('pin=best')).code === 200);
-    t.is((await entry.cli('stop', count, '--node', 'second')).code, 0);
-    await until('it is chosen without being named', async () => (await ask()).node === 'best', 30_000);
+    await until('it is chosen again', async () => (await ask(`pin=${best.name}`)).code === 200);
+    t.is((await entry.cli('stop', count, '--node', second.name)).code, 0);
+    await until('it is chosen without being named', async () => (await ask()).node === best.name, 30_000);
   },
 );
 
 test.serial('R43: once a killed node is out, no request is offered to it any more', async t => {
-  const mesh = meshName();
-  const folder = await modelFolder(t, `${count}.gguf`);
-  const [entry, gone, rest] = await Promise.all([
-    startDaemon(t, {name: 'entry', mesh}),
-    ...['gone', 'rest'].map(async name => startDaemon(t, {name, mesh, models: [folder]})),
-  ]);
+  const [entry, gone, rest] = await take(2);
   if (!gone || !rest) return t.fail();
-  await until('both are known', async () => (await models(entry.url))[0]?.nodes.length === 2);
-  t.is((await entry.cli('load', count, '--node', 'gone')).code, 0);
-  await until('the load is known', async () => (await engines(entry.url)).length === 1);
-  gone.kill('SIGKILL');
+  t.is((await entry.cli('load', count, '--node', gone.name)).code, 0);
+  await until('the load is known', async () => (await engines(entry.url)).some(({nodeName}) => nodeName === gone.name));
+  end(gone, 'SIGKILL');
   await until('it is out', async () => (await aliveNames(entry.url)).length === 2, 9000);
   for (let times = 0; times < 10; times += 1) {
     const {status, headers} = await chatText(entry.url, {model: count, max_tokens: 3, stream: false});
-    t.deepEqual([status, headers.get('x-hearsay-node'), headers.get('x-hearsay-attempts')], [200, 'rest', '1']);
+    t.deepEqual([status, headers.get('x-hearsay-node'), headers.get('x-hearsay-attempts')], [200, rest.name, '1']);
   }
 });
 
+test.serial(
+  'S14, S58, R34: with two silent peers every list is there at once, and soon without them and what only they have',
+  async t => {
+    const [entry, well] = await take(1);
+    const folder = await modelFolder(t, `${other}.gguf`);
+    const [silent, mute] = await Promise.all(
+      ['silent', 'mute'].map(async name => startDaemon(t, {name, mesh: mesh(), models: [folder]})),
+    );
+    if (!well || !silent || !mute) return t.fail();
+    await until(
+      'all know all',
+      async () => (await aliveNames(entry.url)).length === 4 && (await models(entry.url)).length === 2,
+    );
+    for (const [model, node] of [
+      [count, well.name],
+      [other, 'mute'],
+    ] as const) {
+      t.is((await entry.cli('load', model, '--node', node)).code, 0);
+    }
+    await until('both loads are known', async () => (await engines(entry.url)).length === 2);
+
+    freeze(t, silent, mute);
+    const listed = new RegExp(`${well.name}|${count}`, 'u');
+    const listAll = async (): Promise<readonly string[]> =>
+      Promise.all(
+        lists.map(async path => {
+          const {value, ms} = await timed(async () => (await fetch(entry.url + path)).text());
+          t.true(ms < listMsMax, `${path}: ${ms} ms`);
+          return value;
+        }),
+      );
+    for (const text of await listAll()) t.regex(text, listed);
+    await until('they are out', async () => (await listAll()).every(text => !text.includes(other)), 15_000);
+    t.deepEqual(await aliveNames(entry.url), ['entry', well.name]);
+    for (const text of await listAll()) t.regex(text, listed);
+    t.is((await chatText(entry.url, {model: count, max_tokens: 3})).text, counted(3));
+  },
+);
+
 test.serial('S16: nothing is remembered against a node: as soon as it is up the next request runs there', async t => {
-  const mesh = meshName();
-  const entry = await startDaemon(t, {name: 'entry', mesh});
-  const holding = {name: 'holder', mesh, models: [await modelFolder(t, `${count}.gguf`)]};
-  const ask = async () => chatText(entry.url, {model: count, max_tokens: 3});
+  const [entry] = await take(0);
+  await until('nobody else is there', async () => (await aliveNames(entry.url)).length === 1);
+  const holding = {name: 'holder', mesh: mesh(), models: [await modelFolder(t, `${third}.gguf`)]};
+  const ask = async () => chatText(entry.url, {model: third, max_tokens: 3});
   t.is((await ask()).status, 404);
   let holder = await startDaemon(t, holding);
   for (const round of [1, 2]) {

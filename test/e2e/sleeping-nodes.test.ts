@@ -1,27 +1,15 @@
-import {randomUUID} from 'node:crypto';
 import test from 'ava';
 import {chat, chatText, collect, counted, deltaOf} from '../support/chat.ts';
 import {startDaemon} from '../support/daemon.ts';
 import type {Daemon} from '../support/daemon.ts';
-import {modelFolder} from '../support/models.ts';
+import {sharedHolders} from '../support/holders.ts';
 import {childrenWith} from '../support/processes.ts';
 import {engines, models} from '../support/reports.ts';
 import {timed, until} from '../support/until.ts';
 
 const deep = 'tiny-deep-F16';
-const variables = {HEARSAY_THREADS: '1'};
-
-/** An entry node without models, and two that hold the slow one. */
-async function startThree(t: Parameters<typeof startDaemon>[0]): Promise<readonly [Daemon, readonly Daemon[]]> {
-  const mesh = `test-${randomUUID().slice(0, 8)}`;
-  const folder = await modelFolder(t, `${deep}.gguf`);
-  const [entry, ...holders] = await Promise.all([
-    startDaemon(t, {name: 'entry', mesh}),
-    ...['one', 'two'].map(async name => startDaemon(t, {name, mesh, models: [folder], variables})),
-  ]);
-  await until('both are known', async () => (await models(entry.url)).some(({nodes}) => nodes.length === 2));
-  return [entry, holders];
-}
+/** A sleep ends no node, so that all tests have the same. */
+const {mesh, take} = sharedHolders(deep);
 
 /** Puts the machine of a daemon to sleep, engines and all; resolves with what wakes it up. */
 function sleep(t: Parameters<typeof startDaemon>[0], daemon: Daemon): () => void {
@@ -43,7 +31,7 @@ async function busy({url}: Daemon): Promise<number> {
 test.serial(
   'R102: a node falls asleep before output: another answers, and it drops the request when it wakes',
   async t => {
-    const [entry, holders] = await startThree(t);
+    const [entry, ...holders] = await take(2);
     const messages = [{role: 'user', content: 'word '.repeat(150)}];
     const answer = chatText(entry.url, {model: deep, max_tokens: 5, ignore_eos: true, messages});
     const serving = await until('somebody works on it', async () => {
@@ -60,7 +48,7 @@ test.serial(
 );
 
 test.serial('R102: a node falls asleep after output: a clean error, and nothing more when it wakes', async t => {
-  const [entry, holders] = await startThree(t);
+  const [entry, ...holders] = await take(2);
   const {headers, events} = await chat(entry.url, {model: deep, max_tokens: 3000, ignore_eos: true});
   let text = deltaOf((await events.next()).value);
   while (text.length < 20) text += deltaOf((await events.next()).value);
@@ -76,16 +64,13 @@ test.serial('R102: a node falls asleep after output: a clean error, and nothing 
 });
 
 test.serial('R112: the first request after a restart of the entry node finds the nodes that are ready', async t => {
-  const mesh = `test-${randomUUID().slice(0, 8)}`;
-  const [entry] = await Promise.all([
-    startDaemon(t, {name: 'entry', mesh}),
-    startDaemon(t, {name: 'holder', mesh, models: [await modelFolder(t, 'tiny-count-F16.gguf')], variables}),
-  ]);
-  const ask = async ({url}: Daemon) => chatText(url, {model: 'tiny-count-F16', max_tokens: 3});
+  await take(2);
+  const entry = await startDaemon(t, {name: 'second', mesh: mesh()});
+  const ask = async ({url}: Daemon) => chatText(url, {model: deep, max_tokens: 3});
   await until('the holder is known', async () => (await models(entry.url)).length === 1);
   t.is((await ask(entry)).status, 200);
   await entry.stop();
-  const again = await startDaemon(t, {name: 'entry', mesh, dataFolder: entry.dataFolder});
+  const again = await startDaemon(t, {name: 'second', mesh: mesh(), dataFolder: entry.dataFolder});
   const {value, ms} = await timed(async () => ask(again));
   t.like(value, {status: 200, text: counted(3), done: true});
   t.log(`${ms.toFixed(0)} ms`);

@@ -1,15 +1,13 @@
 import {randomUUID} from 'node:crypto';
-import {mkdtemp, rm} from 'node:fs/promises';
-import {tmpdir} from 'node:os';
-import {join} from 'node:path';
 import type {ExecutionContext} from 'ava';
 import type {NodeReport} from '@hearsay/core';
 import {startDaemon} from '../support/daemon.ts';
 import type {Daemon, DaemonOptions} from '../support/daemon.ts';
 import {modelFolder} from '../support/models.ts';
-import {alive, curl, meetMsMax, netTest, nodes} from '../support/net-trial.ts';
+import {alive, curl, meetMsMax, netShared, netTest, nodes} from '../support/net-trial.ts';
 import {switchedLan} from '../support/network-namespaces.ts';
 import type {SwitchedLan} from '../support/network-namespaces.ts';
+import type {Ends} from '../support/shared.ts';
 import {until} from '../support/until.ts';
 
 interface Trial {
@@ -18,8 +16,8 @@ interface Trial {
   readonly start: (index: number, options?: DaemonOptions & {readonly host?: number}) => Promise<Daemon>;
 }
 
-async function trial(t: ExecutionContext, hosts: number): Promise<Trial> {
-  t.timeout(400_000);
+async function trial(t: Ends & Partial<ExecutionContext>, hosts: number): Promise<Trial> {
+  t.timeout?.(400_000);
   const lan = switchedLan(t, hosts);
   const mesh = `test-${randomUUID().slice(0, 8)}`;
   const folder = await modelFolder(t, 'tiny-count-F16.gguf');
@@ -53,6 +51,13 @@ async function isServed(daemon: Daemon): Promise<boolean> {
   return / 1 2 3"/u.test(await curl(daemon, '/v1/chat/completions', '-d', JSON.stringify(question)));
 }
 
+/** Two hosts of which nothing is odd, for a test that only adds a node and the last one, that restarts the second. */
+const plain = netShared('two hosts', async ends => {
+  const {lan, start} = await trial(ends, 2);
+  const [h0, h1] = await Promise.all([start(0), start(1)]);
+  return {lan, start, h0, h1};
+});
+
 netTest(
   'R49, R51, R52: hosts with many interfaces, of which some have equal addresses, are one entry each',
   async t => {
@@ -81,26 +86,6 @@ netTest(
     }
   },
 );
-
-netTest('R39, R55: a node that restarts five times stays one entry, the same node, at the same address', async t => {
-  const {lan, start} = await trial(t, 2);
-  const dataFolder = await mkdtemp(join(tmpdir(), 'hearsay-restart-'));
-  t.teardown(async () => rm(dataFolder, {recursive: true, force: true, maxRetries: 3}));
-  const h0 = await start(0);
-  let h1 = await start(1, {dataFolder});
-  await meet([h0, h1], 'h0 h1');
-  const [first] = await named(h0, 'h1');
-  t.is(first?.address, `${lan.address(1)}:4328`);
-  for (const signal of ['SIGKILL', 'SIGTERM', 'SIGKILL', 'SIGTERM', 'SIGKILL'] as const) {
-    h1.kill(signal);
-    await h1.exited;
-    h1 = await start(1, {dataFolder});
-    await meet([h0, h1], 'h0 h1');
-    const [again, ...more] = await named(h0, 'h1');
-    t.like(again, {id: first?.id, address: first?.address});
-    t.deepEqual(more, []);
-  }
-});
 
 netTest('interfaces come and go, with other addresses too, and the nodes meet without a restart', async t => {
   const {lan, start} = await trial(t, 2);
@@ -145,16 +130,6 @@ netTest('R48: on a link with IPv6 only, a peer named by its link-local address a
   t.is((await named(h1, 'h0')).length, 1);
 });
 
-netTest('R58: two daemons on one host, told the same port, meet each other and the rest of the LAN', async t => {
-  const {lan, start} = await trial(t, 2);
-  const [h0, h1] = await Promise.all([start(0), start(1)]);
-  const h2 = await start(2, {host: 0});
-  await meet([h0, h1, h2], 'h0 h1 h2');
-  await until('h0 serves the other one', async () => isServed(h2), meetMsMax);
-  const [seen] = await named(h1, 'h2');
-  t.is(seen?.address, `${lan.address(0)}:4329`);
-});
-
 netTest('R60: where firewalls close the ports of both hosts, the doctor names the port of the other one', async t => {
   const {lan, start} = await trial(t, 2);
   for (const host of [0, 1]) lan.closePort(host, 4328);
@@ -163,4 +138,34 @@ netTest('R60: where firewalls close the ports of both hosts, the doctor names th
   const doctor = async (): Promise<boolean> => warning.test((await h0.cli('doctor')).stdout);
   await until('it is named', doctor, meetMsMax);
   t.is(await alive(h0), 'h0');
+});
+
+netTest('R58: two daemons on one host, told the same port, meet each other and the rest of the LAN', async t => {
+  t.timeout(400_000);
+  const {lan, start, h0, h1} = plain();
+  const h2 = await start(2, {host: 0});
+  t.teardown(async () => h2.stop());
+  await meet([h0, h1, h2], 'h0 h1 h2');
+  await until('h0 serves the other one', async () => isServed(h2), meetMsMax);
+  const [seen] = await named(h1, 'h2');
+  t.is(seen?.address, `${lan.address(0)}:4329`);
+});
+
+netTest('R39, R55: a node that restarts five times stays one entry, the same node, at the same address', async t => {
+  t.timeout(400_000);
+  const {lan, start, h0, h1: original} = plain();
+  const {dataFolder} = original;
+  let h1 = original;
+  await meet([h0, h1], 'h0 h1');
+  const [first] = await named(h0, 'h1');
+  t.is(first?.address, `${lan.address(1)}:4328`);
+  for (const signal of ['SIGKILL', 'SIGTERM', 'SIGKILL', 'SIGTERM', 'SIGKILL'] as const) {
+    h1.kill(signal);
+    await h1.exited;
+    h1 = await start(1, {dataFolder});
+    await meet([h0, h1], 'h0 h1');
+    const [again, ...more] = await named(h0, 'h1');
+    t.like(again, {id: first?.id, address: first?.address});
+    t.deepEqual(more, []);
+  }
 });

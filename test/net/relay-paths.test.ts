@@ -1,6 +1,6 @@
 import {chat, offersPaced, pacedStream, twoLans} from '../support/nat-trial.ts';
 import type {Daemon} from '../support/daemon.ts';
-import {alive, curl, meetMsMax, netTest, nodes} from '../support/net-trial.ts';
+import {alive, curl, meetMsMax, netShared, netTest, nodes} from '../support/net-trial.ts';
 import {timed, until} from '../support/until.ts';
 
 /** Issue 6 asks for ten minutes; a person has the patience: `HEARSAY_LONG_STREAM_S=600 npm run test:net`. */
@@ -17,8 +17,45 @@ function counted(text: string): {readonly tokens: number; readonly whole: boolea
   return {tokens: text.split('"content":"').length - 1, whole: text.trimEnd().endsWith('data: [DONE]')};
 }
 
+/** For a test that only asks, and a last one that ends the relay. */
+const natted = netShared('two LANs', async ends => twoLans(ends, {paced: true}));
+
+netTest('a long answer crosses a relay whole, token by token', async t => {
+  const {left} = natted();
+  t.timeout(1000 * (2 * longStreamS + 300));
+  await until('they meet', async () => (await alive(left)) === 'left relay right', meetMsMax);
+  await offersPaced(left);
+  const {value, ms} = await timed(async () => pacedStream(left, longStreamS));
+  t.deepEqual(counted(value), {tokens: 10 * longStreamS, whole: true});
+  t.is(await pathOf(left, 'right'), 'relayed relay');
+  t.log(`${10 * longStreamS} tokens in ${(ms / 1000).toFixed(1)} s through the relay`);
+});
+
+netTest(
+  'when one side can be reached the path becomes a direct one, and an answer that is running comes through whole',
+  async t => {
+    const {nat, left, right} = await twoLans(t, {announce: lans => [`${lans.outside('left')}:4328`], paced: true});
+    await until('they meet', async () => (await alive(left)) === 'left relay right', meetMsMax);
+    await offersPaced(left);
+    t.is(await pathOf(left, 'right'), 'relayed relay');
+    const answer = pacedStream(left, 45);
+    await until('it runs', async () => (await curl(left, '/hearsay/v1/status')).includes('"inFlight":1'), meetMsMax);
+    nat.forward('left', 4328);
+    for (const [from, name] of [
+      [right, 'left'],
+      [left, 'right'],
+    ] as const) {
+      await until(`${from.name} goes directly`, async () => (await pathOf(from, name)) === 'direct', meetMsMax);
+    }
+    t.true((await curl(left, '/hearsay/v1/status')).includes('"inFlight":1'), 'it runs still');
+    t.deepEqual(counted(await answer), {tokens: 450, whole: true});
+    t.deepEqual(counted(await pacedStream(left, 1)), {tokens: 10, whole: true});
+  },
+);
+
 netTest('a second relay takes over when the first dies', async t => {
-  const {left, right, relay, startSecondRelay} = await twoLans(t);
+  t.timeout(400_000);
+  const {left, right, relay, startSecondRelay} = natted();
   const second = await startSecondRelay();
   for (const each of [left, right]) {
     await until('all meet', async () => (await alive(each)) === 'left relay right second', meetMsMax);
@@ -48,38 +85,4 @@ netTest('a second relay takes over when the first dies', async t => {
     ),
   );
   t.log(`by the second relay after ${Math.round(over.ms)} ms, served ${Math.round(served.ms)} ms later`);
-});
-
-netTest(
-  'when one side can be reached the path becomes a direct one, and an answer that is running comes through whole',
-  async t => {
-    const {nat, left, right} = await twoLans(t, {announce: lans => [`${lans.outside('left')}:4328`], paced: true});
-    await until('they meet', async () => (await alive(left)) === 'left relay right', meetMsMax);
-    await offersPaced(left);
-    t.is(await pathOf(left, 'right'), 'relayed relay');
-    const answer = pacedStream(left, 45);
-    await until('it runs', async () => (await curl(left, '/hearsay/v1/status')).includes('"inFlight":1'), meetMsMax);
-    nat.forward('left', 4328);
-    for (const [from, name] of [
-      [right, 'left'],
-      [left, 'right'],
-    ] as const) {
-      await until(`${from.name} goes directly`, async () => (await pathOf(from, name)) === 'direct', meetMsMax);
-    }
-    t.true((await curl(left, '/hearsay/v1/status')).includes('"inFlight":1'), 'it runs still');
-    t.deepEqual(counted(await answer), {tokens: 450, whole: true});
-    t.deepEqual(counted(await pacedStream(left, 1)), {tokens: 10, whole: true});
-  },
-);
-
-netTest('a long answer crosses a relay whole, token by token', async t => {
-  t.timeout(1000 * (2 * longStreamS + 300));
-  const {left} = await twoLans(t, {paced: true});
-  t.timeout(1000 * (2 * longStreamS + 300));
-  await until('they meet', async () => (await alive(left)) === 'left relay right', meetMsMax);
-  await offersPaced(left);
-  const {value, ms} = await timed(async () => pacedStream(left, longStreamS));
-  t.deepEqual(counted(value), {tokens: 10 * longStreamS, whole: true});
-  t.is(await pathOf(left, 'right'), 'relayed relay');
-  t.log(`${10 * longStreamS} tokens in ${(ms / 1000).toFixed(1)} s through the relay`);
 });

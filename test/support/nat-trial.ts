@@ -12,6 +12,7 @@ import {modelFolder} from './models.ts';
 import {curl, meetMsMax, says} from './net-trial.ts';
 import {nattedLans} from './network-namespaces.ts';
 import type {NattedLans} from './network-namespaces.ts';
+import type {Ends} from './shared.ts';
 import {timed, until} from './until.ts';
 
 export interface NatTrial {
@@ -36,8 +37,11 @@ interface NatOptions {
 }
 
 /** A public member that relays, and one node behind each router; both have joined with a code and nothing else. */
-export async function twoLans(t: ExecutionContext, {announce, paced = false}: NatOptions = {}): Promise<NatTrial> {
-  t.timeout(400_000);
+export async function twoLans(
+  t: Ends & Partial<ExecutionContext>,
+  {announce, paced = false}: NatOptions = {},
+): Promise<NatTrial> {
+  t.timeout?.(400_000);
   const nat = nattedLans(t);
   const mesh = `test-${randomUUID().slice(0, 8)}`;
   const relayData = await scratchFolder(t);
@@ -67,7 +71,7 @@ export async function twoLans(t: ExecutionContext, {announce, paced = false}: Na
   const joins = async (daemon: Daemon): Promise<void> => {
     const code = /hearsay join (\S+)/u.exec(await says(relay, 'invite'))?.[1] ?? '';
     const joined = await timed(async () => says(daemon, 'join', code));
-    t.log(`${daemon.name} joined in ${Math.round(joined.ms)} ms`);
+    t.log?.(`${daemon.name} joined in ${Math.round(joined.ms)} ms`);
   };
   for (const daemon of [left, right]) await joins(daemon);
   return {
@@ -85,7 +89,7 @@ export async function twoLans(t: ExecutionContext, {announce, paced = false}: Na
 }
 
 /** Gone with the test. */
-export async function scratchFolder(t: ExecutionContext): Promise<string> {
+export async function scratchFolder(t: Ends): Promise<string> {
   const made = await mkdtemp(join(tmpdir(), 'hearsay-nat-'));
   t.teardown(async () => rm(made, {recursive: true, force: true, maxRetries: 3}));
   return made;
@@ -98,7 +102,7 @@ export function chat(tokens: number, content = 'count', stream = false): readonl
 }
 
 /** Starts an engine that writes tokens at a pace, on that host, and gives the config file that offers it. */
-async function pacedEngine(t: ExecutionContext, within: readonly string[]): Promise<string> {
+async function pacedEngine(t: Ends, within: readonly string[]): Promise<string> {
   const script = join(import.meta.dirname, '..', 'fixtures', 'token-engine.ts');
   const [program, ...args] = [...within, process.execPath, script];
   const child = spawn(program, args, {stdio: ['ignore', 'pipe', 'inherit']});

@@ -5,12 +5,22 @@ import test from 'ava';
 import type {NodeReport} from '@hearsay/core';
 import type {Daemon} from './daemon.ts';
 import {whyNoNamespaces} from './network-namespaces.ts';
+import {shared} from './shared.ts';
+import type {Ends} from './shared.ts';
 
 const missing = whyNoNamespaces();
 if (missing !== undefined) console.log(`test/net is skipped: ${missing}`);
 
 /** A test that needs network namespaces; skipped, with the reason printed, where there are none. */
 export const netTest: typeof test.serial | typeof test.skip = missing === undefined ? test.serial : test.skip;
+
+/** As `shared`, for tests that need network namespaces. */
+export function netShared<T>(what: string, start: (ends: Ends) => Promise<T>): () => T {
+  if (missing === undefined) return shared(what, start);
+  return () => {
+    throw new Error(missing);
+  };
+}
 
 /** Seconds on a machine that has nothing else to do; busy ones of CI take ten times as long. */
 export const meetMsMax = 60_000;

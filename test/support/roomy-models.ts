@@ -22,11 +22,19 @@ export const roomyVariables: Readonly<Record<string, string>> = {
 export async function roomyModels(t: Pick<ExecutionContext, 'teardown'>, ...names: readonly string[]): Promise<string> {
   const folder = await modelFolder(t);
   for (const name of names) {
-    const seed = 100 + (name.codePointAt(name.length - 1) ?? 0);
-    await writeFile(
-      join(folder, `${name}.gguf`),
-      counterModel({name, seed, contextTokens: 8192, size: name.endsWith('slow') ? slow : quick}),
-    );
+    await writeFile(join(folder, `${name}.gguf`), roomyModel(name));
   }
   return folder;
+}
+
+/** Each takes a fifth of a second to make, and the tests of a file use the same few again and again. */
+const made = new Map<string, Uint8Array>();
+
+function roomyModel(name: string): Uint8Array {
+  const known = made.get(name);
+  if (known !== undefined) return known;
+  const seed = 100 + (name.codePointAt(name.length - 1) ?? 0);
+  const model = counterModel({name, seed, contextTokens: 8192, size: name.endsWith('slow') ? slow : quick});
+  made.set(name, model);
+  return model;
 }

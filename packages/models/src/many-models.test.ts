@@ -1,4 +1,5 @@
-import {mkdir, mkdtemp, rm, writeFile} from 'node:fs/promises';
+import {mkdirSync, writeFileSync} from 'node:fs';
+import {mkdtemp, rm} from 'node:fs/promises';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import test from 'ava';
@@ -10,22 +11,29 @@ import {startModelStore} from './start-model-store.ts';
 
 const modelCount = 10_000;
 
-/** A model file of a few hundred bytes whose content differs by its number. */
-function tinyFile(index: number): Uint8Array {
+/** Model files of a few hundred bytes whose contents differ by their numbers. Only the number is written anew. */
+function tinyFiles(): (index: number) => Uint8Array {
+  const numbered = (index: number): string => `model ${String(index).padStart(5, '0')}`;
   const metadata = new Map([
     ['general.architecture', text('llama')],
-    ['general.name', text(`model ${index}`)],
+    ['general.name', text(numbered(0))],
     ['llama.context_length', uint32(128)],
   ]);
-  return encodeGguf({metadata, tensors: [tensor('a', [32], new Float32Array(32).fill(1), 'F16')]});
+  const file = Buffer.from(encodeGguf({metadata, tensors: [tensor('a', [32], new Float32Array(32).fill(1), 'F16')]}));
+  const at = file.indexOf(numbered(0));
+  return index => {
+    file.write(numbered(index), at);
+    return file;
+  };
 }
 
 test('ten thousand models are found and proven in many short turns of the event loop', async t => {
   const folder = await mkdtemp(join(tmpdir(), 'hearsay-many-'));
   t.teardown(() => rm(folder, {recursive: true, force: true}));
+  const fileOf = tinyFiles();
   for (let index = 0; index < modelCount; index += 1) {
-    if (index % 100 === 0) await mkdir(join(folder, 'models', `${index}`), {recursive: true});
-    await writeFile(join(folder, 'models', `${index - (index % 100)}`, `${index}.gguf`), tinyFile(index));
+    if (index % 100 === 0) mkdirSync(join(folder, 'models', `${index}`), {recursive: true});
+    writeFileSync(join(folder, 'models', `${index - (index % 100)}`, `${index}.gguf`), fileOf(index));
   }
   const environment = realEnvironment();
   const {clock} = environment;

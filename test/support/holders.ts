@@ -1,0 +1,63 @@
+import {randomUUID} from 'node:crypto';
+import {startDaemon} from './daemon.ts';
+import type {Daemon, DaemonOptions} from './daemon.ts';
+import {modelFolder} from './models.ts';
+import {models} from './reports.ts';
+import {shared} from './shared.ts';
+import {until} from './until.ts';
+
+/** The nodes that the tests of a file ask and end: an entry node without models, and holders of one model. */
+export interface Holders {
+  /** The name of their mesh, for nodes that a test adds. */
+  readonly mesh: () => string;
+  /** The entry node and as many holders, all known to it: those that earlier tests have left, then new ones. */
+  readonly take: (count: number) => Promise<readonly [Daemon, ...Daemon[]]>;
+  /** Sends a signal to a holder that will not survive it. */
+  readonly end: (holder: Daemon, signal: NodeJS.Signals) => void;
+}
+
+/** Holders of a tiny model for all tests of a file. `options` are for all nodes, `entryOptions` for the entry node. */
+export function sharedHolders(
+  model: string,
+  options: Partial<DaemonOptions> = {},
+  entryOptions: Partial<DaemonOptions> = {},
+): Holders {
+  const all = shared('an entry node', async ends => {
+    const mesh = `test-${randomUUID().slice(0, 8)}`;
+    const folder = await modelFolder(ends, `${model}.gguf`);
+    const entry = await startDaemon(ends, {name: 'entry', mesh, ...options, ...entryOptions});
+    const holders: Daemon[] = [];
+    let started = 0;
+    const addHolder = async (): Promise<void> => {
+      const name = `holder-${started}`;
+      started += 1;
+      holders.push(await startDaemon(ends, {name, mesh, models: [folder], ...options}));
+    };
+    return {mesh, entry, holders, addHolder};
+  });
+  return {
+    mesh: () => all().mesh,
+    take: async count => {
+      const {entry, holders, addHolder} = all();
+      for (const superfluous of holders.splice(count)) await superfluous.stop();
+      await Promise.all(Array.from({length: count - holders.length}, addHolder));
+      await until('the entry node knows every holder, and no other', async () => {
+        const held = (await models(entry.url)).find(({name}) => name === model);
+        return namesOf(held?.nodes ?? []) === namesOf(holders);
+      });
+      return [entry, ...holders];
+    },
+    end: (holder, signal) => {
+      const {holders} = all();
+      holders.splice(holders.indexOf(holder), 1);
+      holder.kill(signal);
+    },
+  };
+}
+
+function namesOf(nodes: readonly {readonly name: string}[]): string {
+  return nodes
+    .map(({name}) => name)
+    .toSorted()
+    .join(' ');
+}
