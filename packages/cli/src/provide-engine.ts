@@ -1,8 +1,11 @@
+import {mkdir} from 'node:fs/promises';
+import {join} from 'node:path';
 import {describeError, Fault} from '@hearsay/core';
-import type {Clock} from '@hearsay/core';
-import {engineVersion, findEngine, installEngine} from '@hearsay/engine';
+import type {Clock, TextStore} from '@hearsay/core';
+import {findEngine, installEngine, knownVersion} from '@hearsay/engine';
 import type {Engine} from '@hearsay/engine';
 import {demoModelPath} from '@hearsay/models';
+import {fileStore} from './file-store.ts';
 import {progressLines} from './progress-lines.ts';
 import type {Terminal} from './terminal.ts';
 
@@ -29,7 +32,7 @@ interface Deps {
 export async function provideEngine(wish: EngineWish, deps: Deps, signal: AbortSignal): Promise<Engine | string> {
   const {path: configuredCommand, searchPath, cacheFolder} = wish;
   const found = await findEngine({configuredCommand, searchPath, cacheFolder}, deps, signal);
-  if (found !== undefined) return tried(found, deps, signal);
+  if (found !== undefined) return tried(found, cacheFolder, deps, signal);
   if (!wish.mayInstall) return 'none; install one with: hearsay engine install';
   deps.terminal.error('no llama-server on this machine: installing one (--no-install leaves that out)\n');
   try {
@@ -42,15 +45,32 @@ export async function provideEngine(wish: EngineWish, deps: Deps, signal: AbortS
 }
 
 /** A llama-server that cannot even say its version would fail at every request. */
-async function tried(engine: Engine, {clock}: Deps, signal: AbortSignal): Promise<Engine | string> {
+async function tried(
+  engine: Engine,
+  cacheFolder: string,
+  {clock}: Deps,
+  signal: AbortSignal,
+): Promise<Engine | string> {
   if (engine.version !== undefined) return engine;
   try {
-    return {...engine, version: await engineVersion(engine, {clock}, signal)};
+    return {...engine, version: await knownVersion(engine, {clock, memory: versionsIn(cacheFolder)}, signal)};
   } catch (error) {
     signal.throwIfAborted();
     if (engine.source === 'config') throw error; // somebody chose it, and must hear of it
     return `none that works: ${firstLine(describeError(error))}`;
   }
+}
+
+/** Belongs to the machine, so that all its nodes share it. */
+function versionsIn(cacheFolder: string): TextStore {
+  const file = fileStore(join(cacheFolder, 'engine-versions.json'));
+  return {
+    read: async () => file.read(),
+    async write(text) {
+      await mkdir(cacheFolder, {recursive: true});
+      await file.write(text);
+    },
+  };
 }
 
 /**

@@ -1,6 +1,6 @@
 import {execFileSync} from 'node:child_process';
 import test from 'ava';
-import {openFilesMax, systemClock, systemRandom} from './system.ts';
+import {openFilesMax, reportedFilesMax, systemClock, systemRandom} from './system.ts';
 
 test('a sleep that is aborted rejects with the reason of the signal and at once', async t => {
   const reason = new Error('enough');
@@ -55,4 +55,5 @@ test('how much may be open at once is what the shell says', t => {
   }
   const told = execFileSync('sh', ['-c', 'ulimit -n'], {encoding: 'utf8'}).trim();
   t.is(openFilesMax(), told === 'unlimited' ? undefined : Number(told));
+  t.is(reportedFilesMax(), openFilesMax(), 'and what Node says, which is asked where there is no such file');
 });

@@ -1,4 +1,5 @@
 import {randomBytes} from 'node:crypto';
+import {existsSync, readFileSync} from 'node:fs';
 import {hostname} from 'node:os';
 import {setTimeout as wait} from 'node:timers/promises';
 import type {Clock, Random} from '@hearsay/core';
@@ -62,6 +63,20 @@ export function systemVariables(): Variables {
 
 /** How many files and connections the system lets this process have open at once; undefined: nobody has set a limit. */
 export function openFilesMax(): number | undefined {
+  const limits = readLimits();
+  if (limits === undefined) return reportedFilesMax();
+  const limit = /^Max open files\s+(?<soft>\d+)\s/mu.exec(limits)?.groups?.['soft'];
+  return limit === undefined ? undefined : Number(limit);
+}
+
+/** Where Linux tells it; elsewhere undefined. */
+function readLimits(): string | undefined {
+  const file = '/proc/self/limits';
+  return existsSync(file) ? readFileSync(file, 'utf8') : undefined;
+}
+
+/** Node tells it everywhere, together with all that it knows of this process, which takes it 3 ms. */
+export function reportedFilesMax(): number | undefined {
   Reflect.set(process.report, 'excludeNetwork', true); // else it asks for the names of all addresses
   const report: {userLimits?: {open_files?: {soft?: unknown}}} = JSON.parse(JSON.stringify(process.report.getReport()));
   const limit = report.userLimits?.open_files?.soft;

@@ -17,4 +17,5 @@ export type {EngineHostConfig} from './start-engine-host.ts';
 export {startMachineWatch} from './start-machine-watch.ts';
 export type {MachineWatchConfig} from './start-machine-watch.ts';
 export {knownArchitectures} from './known-architectures.ts';
+export {knownVersion} from './known-version.ts';
 export {livingEngines} from './pid-files.ts';

@@ -1,5 +1,5 @@
-import {readdir, readFile, realpath, stat} from 'node:fs/promises';
-import {dirname, join} from 'node:path';
+import {readFile} from 'node:fs/promises';
+import {programFiles} from './program-files.ts';
 
 /** Tells whether an engine can run models of this architecture, as far as it can be known without trying. */
 export type KnowsArchitecture = (architecture: string) => Promise<boolean>;
@@ -19,8 +19,9 @@ export function knownArchitectures(command: string): KnowsArchitecture {
   const answers = new Map<string, Promise<boolean>>();
 
   async function find(architecture: string): Promise<boolean> {
-    for (const file of await programFiles(command)) {
-      const program = await readFile(file).catch(() => undefined);
+    for (const {path, sizeBytes} of await programFiles(command)) {
+      if (sizeBytes > programBytesMax) continue;
+      const program = await readFile(path).catch(() => undefined);
       if (program !== undefined && landmarks.every(name => holds(program, name))) return holds(program, architecture);
     }
     return true;
@@ -36,22 +37,4 @@ export function knownArchitectures(command: string): KnowsArchitecture {
 /** Linkers share the ends of texts, so that only the end of one can be relied on. */
 function holds(program: Buffer, name: string): boolean {
   return program.includes(`${name}\0`);
-}
-
-/** The program and the libraries that it may be linked with: beside it, or in the `lib` beside its `bin`. */
-async function programFiles(command: string): Promise<readonly string[]> {
-  const program = await realpath(command).catch(() => command);
-  const folders = [dirname(program), join(dirname(program), '..', 'lib')];
-  const libraries = await Promise.all(
-    folders.map(async folder => {
-      const names = await readdir(folder).catch(() => []);
-      return names.filter(name => /^(?:lib)?llama\b.*\.(?:so|dylib|dll)\b/u.test(name)).map(name => join(folder, name));
-    }),
-  );
-  const files: string[] = [];
-  for (const file of [...libraries.flat(), program]) {
-    const found = await stat(file).catch(() => undefined);
-    if (found?.isFile() === true && found.size <= programBytesMax) files.push(file);
-  }
-  return files;
 }

@@ -7,6 +7,7 @@ import type {ProofPolicy} from './cancel-proof.ts';
 import {EngineRunner} from './engine-runner.ts';
 import type {HungPolicy} from './hung-watch.ts';
 import {installHint} from './install-hint.ts';
+import {lacksDevices} from './lacks-devices.ts';
 import {listDevices} from './list-devices.ts';
 import {LoadTimes} from './load-times.ts';
 import {memoryMeter} from './measure-memory.ts';
@@ -95,7 +96,10 @@ export async function startEngineHost(config: EngineHostConfig, environment: Env
   const {engine} = config;
   const closing = new AbortController();
   stack.defer(() => closing.abort());
-  const devices = async () => (engine === undefined ? [] : listDevices(engine, environment, closing.signal));
+  const devices = async () => {
+    const hasNone = engine === undefined || (await lacksDevices(engine.command, config.environment));
+    return hasNone ? [] : listDevices(engine, environment, closing.signal);
+  };
   const probe = new MemoryProbe({ram: memoryMeter(environment.clock), devices}, environment);
   await within(environment.clock, devicesWithinMs, probe.look());
   return new LocalEngineHost({config, needs, probe, loadTimes, opened: stack.move()}, environment);

@@ -21,7 +21,7 @@ import type {KeyRing} from './key-ring.ts';
 import {operatorRoutes} from './operator-routes.ts';
 import {visibleEngines, visibleModels} from './visible-models.ts';
 import {wildcard} from './wildcard.ts';
-import {unknownPath, wrongMethod} from './wrong-path.ts';
+import {allowedAt, unknownPath, wrongMethod} from './wrong-path.ts';
 import {findModel, listModels} from './list-models.ts';
 import {meshRoutes} from './mesh-routes.ts';
 import {Metrics} from './metrics.ts';
@@ -73,16 +73,15 @@ export function addRoutes(app: FastifyInstance, service: RouteService): void {
     ...ownerRoutes(service),
     frontPage(service),
   ];
-  for (const [url, routesHere] of byPath(routes)) {
-    const allowed = allowedMethods(routesHere);
-    for (const method of methods) {
-      const route = routesHere.find(each => each.method === method) ?? headOf(method, routesHere);
+  const allowed = new Map<string, string>();
+  for (const [url, here] of byPath(routes)) {
+    allowed.set(url, allowedMethods(here));
+    for (const route of here) {
       app.route({
-        method,
+        method: servedMethods(route, here),
         url,
         exposeHeadRoute: false,
         handler: (request, reply) => {
-          if (route === undefined) return finish(request, reply, wrongMethod(request, allowed));
           measure(route, reply.raw, metrics, service.clock);
           return run(route, request, reply);
         },
@@ -90,7 +89,12 @@ export function addRoutes(app: FastifyInstance, service: RouteService): void {
     }
   }
   const known = routes.map(({method, paths: [path = '']}) => `${method} ${path.replace('*', '{id}')}`);
-  app.setNotFoundHandler((request, reply) => finish(request, reply, unknownPath(request, known)));
+  // Also for the methods that a path does not take: to register those costs more than all that it serves.
+  app.setNotFoundHandler((request, reply) => {
+    const methodsHere = allowedAt(request.url, allowed);
+    const wrong = methodsHere === undefined ? unknownPath(request, known) : wrongMethod(request, methodsHere);
+    finish(request, reply, wrong);
+  });
   app.setErrorHandler((error, request, reply) => {
     noteFailure(error, {path: request.routeOptions.url ?? ''}, service);
     finish(request, reply, problemFrom(error));
@@ -237,15 +241,13 @@ function byPath(routes: readonly Route[]): ReadonlyMap<string, readonly Route[]>
 }
 
 /** HEAD is answered as GET; Node leaves the body out. */
-function headOf(method: Method, routes: readonly Route[]): Route | undefined {
-  return method === 'HEAD' ? routes.find(each => each.method === 'GET') : undefined;
+function servedMethods({method}: Route, here: readonly Route[]): Method[] {
+  return method === 'GET' && !here.some(each => each.method === 'HEAD') ? ['GET', 'HEAD'] : [method];
 }
 
-function allowedMethods(routes: readonly Route[]): string {
-  const allowed = methods.filter(
-    method => routes.some(each => each.method === method) || headOf(method, routes) !== undefined,
-  );
-  return [...allowed, 'OPTIONS'].join(', ');
+function allowedMethods(here: readonly Route[]): string {
+  const served = new Set(here.flatMap(route => servedMethods(route, here)));
+  return [...methods.filter(method => served.has(method)), 'OPTIONS'].join(', ');
 }
 
 /** Fastify finds the way; every answer is written here, so that all errors have their dialect's shape. */

@@ -3,6 +3,27 @@ import {plainPath} from './plain-path.ts';
 import {badRequest} from './problem.ts';
 import type {Problem} from './problem.ts';
 
+/**
+ * Pure: what is allowed at the path of a URL, of `allowed` by path, where a `*` at the end stands for anything.
+ * Undefined: there is no such path.
+ */
+export function allowedAt(url: string, allowed: ReadonlyMap<string, string>): string | undefined {
+  const path = decoded(plainPath(url).split(/[?#]/u, 1)[0] ?? '');
+  const own = allowed.get(path.replace(/(?<=.)\/$/u, ''));
+  if (own !== undefined) return own;
+  const wild = [...allowed.keys()].find(each => each.endsWith('*') && path.startsWith(each.slice(0, -1)));
+  return wild === undefined ? undefined : allowed.get(wild);
+}
+
+/** As it is where it cannot be decoded: then it is no path of ours either. */
+function decoded(path: string): string {
+  try {
+    return decodeURI(path);
+  } catch {
+    return path;
+  }
+}
+
 export function wrongMethod({method}: FastifyRequest, allowed: string): Problem {
   return badRequest(`${method} is not possible here; use ${allowed}`, {
     status: 405,
