@@ -42,7 +42,7 @@ export async function makeBundle(root) {
   for (const [file, stamp] of sources) {
     if (stampOf(join(root, file)) !== stamp) throw new Error(`${file} was changed meanwhile`);
   }
-  const files = outputFiles.map(({path, contents}) => [basename(path), contents]);
+  const files = outputFiles.map(({path, text}) => [basename(path), inAscii(text)]);
   keep(root, {root, main: 'main.mjs', sources, parts: files.map(([name, {length}]) => [name, length])}, files);
 }
 
@@ -89,6 +89,14 @@ const withoutLanguages = {
     onLoad({filter: /.*/, namespace: 'no-languages'}, () => ({contents: 'export {};'}));
   },
 };
+
+/**
+ * One letter beyond Latin makes V8 keep a whole file with two bytes for each of its letters, 4 MB in all. esbuild writes
+ * what strings and names hold in ASCII, so that the rest stands in comments and regular expressions.
+ */
+function inAscii(text) {
+  return text.replace(/[^\0-\x7f]/g, letter => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
 
 /** Nobody finds it before it is whole, even when two set up at once. Nothing of it is left when the disk is full. */
 function keep(root, made, files) {

@@ -5,6 +5,7 @@ import {
   mkdir,
   mkdtemp,
   readdir,
+  readFile,
   realpath,
   rename,
   rm,
@@ -154,6 +155,16 @@ test('a source that changes while it is bundled is not taken for bundled', async
   t.regex(stderr, /late\.ts was changed meanwhile/u);
   t.is(find(), '');
   t.deepEqual(await bundles(), []);
+});
+
+test('a bundle is in ASCII, and letters beyond it mean the same', async t => {
+  const {source, make, find} = await checkout(t);
+  const letters = String.raw`/[µμ–]{3}/u.test('µμ–') && /^.$/u.test('😀') && !/^[😀]$/u.test('μ') && 'µ😀'`;
+  await writeFile(source('late.ts'), `/** 0…1 */\nexport const late: unknown = ${letters};`);
+  t.is(make(), '');
+  t.regex(run(find()), / µ😀\n$/u);
+  t.is(run(find()), run(source('main.ts')));
+  t.notRegex(await readFile(find(), 'latin1'), /[^\0-\x7F]/u);
 });
 
 test('a bundle of a checkout that has moved is not found, and setup makes another one', async t => {
