@@ -91,8 +91,8 @@ const withoutLanguages = {
 };
 
 /**
- * One letter beyond Latin makes V8 keep a whole file with two bytes for each of its letters, 4 MB in all. esbuild writes
- * what strings and names hold in ASCII, so that the rest stands in comments and regular expressions.
+ * One letter beyond Latin makes V8 keep a whole file with two bytes for each of its letters, 4 MB in all. esbuild
+ * escapes those in strings and names, so that the rest stands in comments and regular expressions.
  */
 function inAscii(text) {
   return text.replace(/[^\0-\x7f]/g, letter => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`);

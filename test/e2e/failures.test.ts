@@ -7,7 +7,7 @@ import {startDaemon} from '../support/daemon.ts';
 import {sharedHolders} from '../support/holders.ts';
 import {modelFolder, tinyModel} from '../support/models.ts';
 import {childrenWith, processesWith} from '../support/processes.ts';
-import {engines, models, nodes, status} from '../support/reports.ts';
+import {engines, models, nodes, requests, status} from '../support/reports.ts';
 import {timed, until} from '../support/until.ts';
 
 /** Long enough to be killed in: the slow model, thousands of tokens. */
@@ -147,13 +147,14 @@ test.serial('S83, S34: the serving daemon is killed before its first piece: anot
     ),
   );
   end(serving, 'SIGKILL');
-  const {status: code, text, done, headers} = await answer;
+  const {status: code, text, done} = await answer;
   t.is(code, 200);
   t.is(text, counted(5));
   t.true(done);
   const other = holders.find(({name}) => name !== serving.name);
-  t.is(headers.get('x-hearsay-node'), other?.name ?? '');
-  t.is(headers.get('x-hearsay-attempts'), '2');
+  // Not by the headers: on a slow machine they leave before another node is found, so that the client hears something.
+  const [request] = await requests(entry.url);
+  t.like(request, {nodeName: other?.name, attempts: 2, outcome: 'finished'});
 });
 
 test.serial('SIGTERM lets a running answer end while new requests go elsewhere, and then the node ends', async t => {
