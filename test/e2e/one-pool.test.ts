@@ -163,7 +163,9 @@ test.serial(
 
     for (const daemon of daemons) {
       const {url, name} = daemon;
-      await until('both loads are known', async () => (await engines(url)).length === 2);
+      const isReady = async (): Promise<boolean> =>
+        (await engines(url)).filter(({state}) => state === 'ready').length === 2;
+      await until('both loads are known', isReady);
       const {data}: {data: {id: string}[]} = JSON.parse(await answerOf(`${url}/v1/models`));
       t.deepEqual(
         data.map(({id}) => id),
