@@ -144,6 +144,31 @@ test('for a moment one record serves many answers, until an engine is full or fr
   t.like(decodeRecord(await announcer.recent()), {loadSeq: 4}, 'after that it is signed anew');
 });
 
+test('a record that counts a request is not told at its end, unless that has only just begun', async t => {
+  const {announcer, clock, now} = trial();
+  const load = (by: number): void => {
+    now.busy += by;
+    now.loadSeq += 1;
+    announcer.touch();
+  };
+  load(1);
+  const first = announcer.begun();
+  load(1);
+  const second = announcer.begun();
+  await clock.advance(60);
+  load(-1);
+  const told = await announcer.recent(first);
+  t.like(decodeRecord(told), {engines: [{busy: 1}]});
+  await clock.advance(5);
+  load(-1);
+  const free = await announcer.recent(second);
+  t.like(decodeRecord(free), {engines: [{busy: 0}]}, 'else who asks would see a slot taken that is free');
+  load(1);
+  const short = announcer.begun();
+  load(-1);
+  t.is(await announcer.recent(short), free);
+});
+
 test('changes in quick succession are announced together, within their time, as it stands then', async t => {
   const {announcer, clock, now, published} = trial();
   await clock.advance(0);

@@ -11,6 +11,7 @@ import type {
 } from '@hearsay/core';
 import type {Mesh, ModelFacts, ModelStore, NodeFlags, SelfFacts, SignedRecord, StoredModel} from '@hearsay/core';
 import type {ClusterConfig, ClusterDeps} from './join-cluster.ts';
+import {standingOf} from './standing-of.ts';
 import type {Experience} from './start-experience.ts';
 
 /** Changes of state are told at once, but not more often than this: five records a second is what gossip bears well. */
@@ -35,13 +36,22 @@ export interface Announcer extends AsyncDisposable {
   readonly fresh: () => Promise<SignedRecord>;
   /**
    * As `fresh`, or the last one, if that was signed a moment ago and every engine had slots free or had none as it has
-   * now: to sign one for each of hundreds of requests in a second would cost more than the rest of each.
+   * now: to sign one for each of hundreds of requests in a second would cost more than the rest of each. Never one that
+   * still counts a request that has run for longer than that moment: whoever asks would take its slot for taken.
    */
-  readonly recent: () => Promise<SignedRecord>;
+  readonly recent: (ended?: Ended) => Promise<SignedRecord>;
+  /** Of a request that is taken right now. */
+  readonly begun: () => Ended;
   /** The newest record signed so far, for the exchange with peers; undefined before the first. */
   readonly last: () => AgedRecord | undefined;
   /** Something has changed: announce soon. */
   readonly touch: () => void;
+}
+
+/** A request that has ended here: since when records have counted it. */
+interface Ended {
+  readonly loadSeq: number;
+  readonly sinceMs: number;
 }
 
 /** What a beat says that the announcer does not know by itself. */
@@ -77,7 +87,7 @@ export function startAnnouncer(config: AnnouncerConfig, deps: AnnouncerDeps, tel
   const servesOthers = config.role !== 'use';
   let sequence = 0;
   let closed = false;
-  let last: {record: SignedRecord; atMs: number; standing: string} | undefined;
+  let last: {record: SignedRecord; atMs: number; loadSeq: number; standing: string} | undefined;
   let signed: {record: SignedRecord; loadSeq: number; inventory: string; atMs: number} | undefined;
   let inventory: CurrentInventory | undefined;
   let hardware: HardwareFacts | undefined;
@@ -153,15 +163,17 @@ export function startAnnouncer(config: AnnouncerConfig, deps: AnnouncerDeps, tel
     const beat = describe();
     const described = changes;
     const record = await mesh.sign(encodeBeat(servesOthers ? beat : {...beat, engines: []}));
-    last = {record, atMs: nowMs, standing: standingOf(beat)};
+    last = {record, atMs: nowMs, loadSeq, standing: standingOf(beat)};
     // Flags have no number.
     signed = described === changes ? {record, atMs: nowMs, loadSeq, inventory: digest} : undefined;
     return record;
   }
 
-  async function recent(): Promise<SignedRecord> {
-    const isRecent = last !== undefined && clock.monotonicMs() - last.atMs < recentMs;
-    return isRecent && last?.standing === standingOf(describe()) ? last.record : fresh();
+  async function recent(ended?: Ended): Promise<SignedRecord> {
+    const nowMs = clock.monotonicMs();
+    if (last === undefined || nowMs - last.atMs >= recentMs) return fresh();
+    const isCounted = ended && last.loadSeq >= ended.loadSeq && nowMs - ended.sinceMs >= recentMs;
+    return isCounted !== true && last.standing === standingOf(describe()) ? last.record : fresh();
   }
 
   async function announce(): Promise<void> {
@@ -209,6 +221,7 @@ export function startAnnouncer(config: AnnouncerConfig, deps: AnnouncerDeps, tel
     inventory: () => currentInventory().bytes,
     fresh,
     recent,
+    begun: () => ({loadSeq: engines.loadSeq(), sinceMs: clock.monotonicMs()}),
     last: () => last && {record: last.record, ageMs: clock.monotonicMs() - last.atMs},
     touch,
     async [Symbol.asyncDispose]() {
@@ -227,15 +240,6 @@ interface CurrentInventory {
   readonly models: readonly ModelFacts[];
   readonly bytes: Uint8Array;
   readonly digest: string;
-}
-
-/** What others choose a node by and must not hear late. How many of several free slots are taken is none of it. */
-function standingOf({inventory, engines, flags}: Beat): string {
-  const {draining, paused, isHot, batteryShare} = flags;
-  const each = engines.map(({digest, readiness, slots, busy, queued, context}) =>
-    [digest, readiness, slots, busy < slots, queued, context].join(' '),
-  );
-  return [inventory, draining, paused, isHot, batteryShare, ...each].join('\n');
 }
 
 function isSameHardware(a: HardwareFacts | undefined, b: HardwareFacts | undefined): boolean {

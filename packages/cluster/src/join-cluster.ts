@@ -98,15 +98,12 @@ export async function joinCluster(config: ClusterConfig, deps: ClusterDeps): Pro
   const local = guardWorker(worker, {nodeName, models, flags: ownFlags});
 
   const sketching = startSketching(config, {...deps, affinity});
-  const serving = journalServing(
-    servePeers(local, {fresh: announcer.fresh, recent: announcer.recent, loadSeq: () => engines.loadSeq()}, claims),
-    {
-      node: mesh.self,
-      nodeName,
-      journal,
-      modelName: digest => models.find(digest)?.names[0] ?? '',
-    },
-  );
+  const serving = journalServing(servePeers(local, announcer, claims), {
+    node: mesh.self,
+    nodeName,
+    journal,
+    modelName: digest => models.find(digest)?.names[0] ?? '',
+  });
 
   const failing = failingEngines({clock, self: announcer.self, view: keeper.view});
   await announcer.fresh(); // a peer that connects at once must get a record of this node

@@ -1,5 +1,5 @@
 import {automatic, newRequestId} from '@hearsay/core';
-import type {SignedRecord, WorkRequest} from '@hearsay/core';
+import type {SignedRecord, WorkRequest, WorkResponse} from '@hearsay/core';
 import test from 'ava';
 import {digest, node} from '../../../test/support/builders.ts';
 import {busy, scriptedLease, scriptedWorker} from '../../../test/support/scripted-worker.ts';
@@ -23,7 +23,7 @@ const record: SignedRecord = {node: node('A'), payload: new Uint8Array(1), signa
 const telling = {
   fresh: async (): Promise<SignedRecord> => record,
   recent: async (): Promise<SignedRecord> => record,
-  loadSeq: (): number => 4,
+  begun: () => ({loadSeq: 4, sinceMs: 0}),
 };
 const {signal} = new AbortController();
 
@@ -75,4 +75,21 @@ test('no asker is told the same record twice, and each is told a new one', async
   t.deepEqual([await told('B'), await told('B'), await told('C')], [record, undefined, record]);
   newest = {...record};
   t.deepEqual([await told('B'), await told('B')], [newest, undefined]);
+});
+
+test('what was not sent has not been told', async t => {
+  const serve = servePeers(
+    scriptedWorker(node('A'), async () => scriptedLease(['x'])),
+    telling,
+  );
+  const run = async (attempt: number): Promise<WorkResponse> => {
+    const accepted = await serve({...work, attempt}, node('B'), signal);
+    if (accepted.kind !== 'accepted') throw new Error(accepted.kind);
+    const response = await accepted.run(new Uint8Array(), signal);
+    for await (const _chunk of response.body);
+    return response;
+  };
+  await run(1); // its client leaves at the last event, and its asker before the trailer
+  t.is((await run(2)).record(), record);
+  t.is((await run(3)).record(), undefined);
 });

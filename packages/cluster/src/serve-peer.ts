@@ -1,3 +1,4 @@
+import type {Announcer} from './announcer.ts';
 import type {LoadClaims} from './load-claims.ts';
 import type {Busy, Lease, NodeId, Refusal, RequestId, SignedRecord, Worker, WorkRequest} from '@hearsay/core';
 
@@ -13,10 +14,10 @@ export type ServePeer = (request: WorkRequest, from: NodeId, signal: AbortSignal
 export interface Telling {
   /** Its newest record, signed. */
   readonly fresh: () => Promise<SignedRecord>;
-  /** One that says the same of what a node is chosen by. */
-  readonly recent: () => Promise<SignedRecord>;
-  /** As a record of this moment would have it. */
-  readonly loadSeq: () => number;
+  /** One that says the same of what a node is chosen by, and does not count what has ended. */
+  readonly recent: Announcer['recent'];
+  /** From which load sequence on records count what has been taken right now. */
+  readonly begun: Announcer['begun'];
 }
 
 /**
@@ -37,9 +38,8 @@ export function servePeers(local: Worker, telling: Telling, claims?: Pick<LoadCl
     return false;
   }
 
-  /** For that asker with the end of an answer; undefined when it has had it with an earlier one. */
-  async function news(from: NodeId): Promise<SignedRecord | undefined> {
-    const record = await telling.recent();
+  /** For that asker with the end of an answer; undefined when it was sent the same with an earlier one. */
+  function news(from: NodeId, record: SignedRecord): SignedRecord | undefined {
     if (told.get(from) === record) return undefined;
     told.delete(from);
     told.set(from, record);
@@ -57,7 +57,11 @@ export function servePeers(local: Worker, telling: Telling, claims?: Pick<LoadCl
     const answer = await local.offer(request, signal);
     if (answer.kind === 'refused') return answer;
     if (answer.kind === 'busy') return {...answer, record: await telling.fresh()};
-    return withNews(answer, telling.loadSeq(), async () => news(from));
+    const begun = telling.begun();
+    return withNews(answer, begun.loadSeq, {
+      newest: async () => telling.recent(begun),
+      unlessTold: record => news(from, record),
+    });
   };
 }
 
@@ -65,7 +69,7 @@ export function servePeers(local: Worker, telling: Telling, claims?: Pick<LoadCl
  * The lease with what the asker needs to rank well without gossip: which records know of it, and after the run what is
  * new of this node. A record that is signed before the run would keep the engine waiting.
  */
-function withNews(lease: Lease, loadSeq: number, news: () => Promise<SignedRecord | undefined>): Lease {
+function withNews(lease: Lease, loadSeq: number, {newest, unlessTold}: News): Lease {
   return {
     ...lease,
     loadSeq,
@@ -75,9 +79,14 @@ function withNews(lease: Lease, loadSeq: number, news: () => Promise<SignedRecor
       async function* withLast(): AsyncGenerator<Uint8Array> {
         yield* response.body;
         await lease[Symbol.asyncDispose](); // the record tells of the slot as free
-        last = await news();
+        last = await newest();
       }
-      return {...response, body: withLast(), record: () => last};
+      return {...response, body: withLast(), record: () => last && unlessTold(last)}; // asked when it is being sent
     },
   };
+}
+
+interface News {
+  readonly newest: () => Promise<SignedRecord>;
+  readonly unlessTold: (record: SignedRecord) => SignedRecord | undefined;
 }
