@@ -31,8 +31,12 @@ export interface ChaosReport {
 
 export interface ChaosOptions {
   readonly requests: number;
+  /** It goes on until there have been so many, which take turns in kind; 1 unless given. */
+  readonly disturbancesMin?: number;
   /** Between two disturbances; `usualPauseMs` unless given. */
   readonly pauseMs?: number;
+  /** Between two requests of a client; none unless given. */
+  readonly restMs?: number;
   readonly seed: number;
   readonly say: (line: string) => void;
 }
@@ -73,7 +77,8 @@ interface Host {
 
 type Teardown = Parameters<typeof startDaemon>[0];
 
-export async function runChaos({requests, pauseMs = usualPauseMs, seed, say}: ChaosOptions): Promise<ChaosReport> {
+export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
+  const {requests, disturbancesMin = 1, pauseMs = usualPauseMs, restMs = 0, seed, say} = options;
   await using cleanup = new AsyncDisposableStack();
   const teardown = {teardown: (run: () => unknown): void => cleanup.defer(async () => void (await run()))};
   const random = dice(seed);
@@ -89,7 +94,7 @@ export async function runChaos({requests, pauseMs = usualPauseMs, seed, say}: Ch
   const startedMs = performance.now();
   let left = requests;
   let lastNode = '';
-  const goesOn = (): boolean => left > 0;
+  const goesOn = (): boolean => left > 0 || disturbances.total < disturbancesMin;
 
   /** Mostly the node that does the work: trouble elsewhere tests little. */
   function pickVictim(): Host {
@@ -106,13 +111,15 @@ export async function runChaos({requests, pauseMs = usualPauseMs, seed, say}: Ch
       ended.push(one);
       outcomes.add(one.outcome);
       lastNode = one.node ?? lastNode;
+      await sleep(restMs);
       if (outcomes.total % 200 === 0) say(`${outcomes.total} requests, ${disturbances.total} disturbances`);
     }
   });
   const trouble = (async () => {
     while (goesOn()) {
       await sleep(pauseMs);
-      if (goesOn()) disturbances.add(await disturb(pickVictim(), {teardown, lan, random}));
+      const turn = seed + disturbances.total;
+      if (goesOn()) disturbances.add(await disturb(turn, pickVictim(), {teardown, lan, random}));
     }
   })();
   await Promise.all([...load, trouble]);
@@ -178,10 +185,10 @@ interface Means {
   readonly random: Dice;
 }
 
-/** Gets one daemon into trouble and out again; tells what was done. */
-async function disturb(host: Host, {teardown, lan, random}: Means): Promise<string> {
+/** Gets one daemon into trouble and out again; tells what was done. Every turn brings another kind of trouble. */
+async function disturb(turn: number, host: Host, {teardown, lan, random}: Means): Promise<string> {
   const kinds = ['kill', 'stop', ...(lan === undefined ? [] : ['cut', 'deafen'])];
-  const kind = random.pick(kinds);
+  const kind = kinds[turn % kinds.length] ?? 'kill';
   // Below and above the time after which a silent link counts as lost.
   const ms = random.between(disturbanceMsMin, disturbanceMsMax);
   switch (kind) {

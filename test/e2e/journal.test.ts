@@ -3,8 +3,7 @@ import {join} from 'node:path';
 import test from 'ava';
 import {chat, chatText, collect, counted} from '../support/chat.ts';
 import {startDaemon} from '../support/daemon.ts';
-import type {Daemon} from '../support/daemon.ts';
-import {sharedHolders} from '../support/holders.ts';
+import {sharedHolders, workingOf} from '../support/holders.ts';
 import {engines, requests as journaled} from '../support/reports.ts';
 import {until} from '../support/until.ts';
 
@@ -67,15 +66,9 @@ test.serial('S82, S98, S97: why tells the story of a request that was moved, and
   const [entry, ...holders] = await take(2);
   const messages = [{role: 'user', content: 'word '.repeat(150)}];
   const answer = chatText(entry.url, {model, max_tokens: 5, messages});
-  // A node's list has the engines of its peers too.
-  const isBusy = async ({url}: Daemon): Promise<boolean> =>
-    (await engines(url)).some(({node, busy}) => node === 'local' && busy > 0);
-  const serving = await until('somebody works on it', async () => {
-    const busy = await Promise.all(holders.map(isBusy));
-    return holders.find((_, index) => busy[index]);
-  });
+  const serving = await until('somebody works on it', async () => workingOf(holders));
   // What a node has taken it may tell a moment later, together with the head of its answer.
-  await until('the entry knows it', async () => (await journaled(entry.url)).some(({digest}) => digest !== undefined));
+  await until('the entry knows it', async () => (await journaled(entry.url))[0]?.digest !== undefined);
   end(serving, 'SIGKILL');
   const {headers, status, text} = await answer;
   t.deepEqual([status, text], [200, counted(5)]);

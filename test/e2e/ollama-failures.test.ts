@@ -1,9 +1,9 @@
 import test from 'ava';
 import {Ollama} from 'ollama';
 import {counted} from '../support/chat.ts';
-import {sharedHolders} from '../support/holders.ts';
+import {sharedHolders, workingOf} from '../support/holders.ts';
 import {childrenWith} from '../support/processes.ts';
-import {engines, status} from '../support/reports.ts';
+import {busyAt, requests, status} from '../support/reports.ts';
 import {until} from '../support/until.ts';
 
 /** The slow model: 400 numbers, some seconds. */
@@ -17,13 +17,11 @@ test.serial('S83: a node that dies before its first piece is replaced, and the c
   const [entry, ...holders] = await take(2);
   const long = [{role: 'user', content: 'word '.repeat(150)}];
   const answer = new Ollama({host: entry.url}).chat({model, messages: long, options: {num_predict: 3}});
-  const serving = await until('somebody works on it', async () =>
-    (await Promise.all(holders.map(async holder => ((await engines(holder.url))[0]?.busy ? holder : undefined)))).find(
-      holder => holder !== undefined,
-    ),
-  );
+  const serving = await until('somebody works on it', async () => workingOf(holders));
   end(serving, 'SIGKILL');
   t.is((await answer).message.content, counted(3));
+  const other = holders.find(({name}) => name !== serving.name);
+  t.like((await requests(entry.url))[0], {nodeName: other?.name, attempts: 2, outcome: 'finished'});
 });
 
 for (const kind of ['a stream', 'a whole answer'] as const) {
@@ -47,7 +45,7 @@ for (const kind of ['a stream', 'a whole answer'] as const) {
           }
         } else {
           const answer = client.chat(request);
-          await until('it runs', async () => (await engines(holder.url)).some(({busy}) => busy === 1));
+          await until('it runs', async () => (await busyAt(holder.url)) === 1);
           kill();
           await answer;
         }

@@ -8,7 +8,7 @@ import {startDaemon} from '../support/daemon.ts';
 import type {Daemon} from '../support/daemon.ts';
 import {modelFolder} from '../support/models.ts';
 import {childrenWith} from '../support/processes.ts';
-import {engines, models} from '../support/reports.ts';
+import {engines, models, requests} from '../support/reports.ts';
 import {shared} from '../support/shared.ts';
 import {until} from '../support/until.ts';
 
@@ -66,6 +66,7 @@ function freeze(t: ExecutionContext, ...processes: readonly number[]): void {
 async function runsElsewhere(t: ExecutionContext, entry: Daemon, frozen: string | null): Promise<void> {
   const {text, done} = await ask(entry);
   t.deepEqual([text, done], [counted(5), true]);
+  t.true(((await requests(entry.url))[0]?.attempts ?? 0) > 1, 'the frozen one was asked first');
   const next = await ask(entry);
   t.deepEqual([next.text, next.attempts], [counted(5), '1']);
   t.not(next.node, frozen);
@@ -87,6 +88,8 @@ test.serial('R27, S83: a frozen daemon is left before output and not chosen next
   const {entries, holders} = impatient();
   const [, entry] = entries;
   if (!entry) return t.fail();
+  await entry.cli('stop', model); // else two have it loaded, and either may be asked
+  await until('nobody has it loaded', async () => (await engines(entry.url)).length === 0);
   const first = await ask(entry);
   freeze(t, holderNamed(holders, first.node).pid);
 

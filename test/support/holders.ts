@@ -2,7 +2,7 @@ import {randomUUID} from 'node:crypto';
 import {startDaemon} from './daemon.ts';
 import type {Daemon, DaemonOptions} from './daemon.ts';
 import {modelFolder} from './models.ts';
-import {models} from './reports.ts';
+import {busyAt, models} from './reports.ts';
 import {shared} from './shared.ts';
 import {until} from './until.ts';
 
@@ -49,10 +49,18 @@ export function sharedHolders(
     },
     end: (holder, signal) => {
       const {holders} = all();
-      holders.splice(holders.indexOf(holder), 1);
+      const index = holders.indexOf(holder);
+      if (index < 0) throw new Error(`${holder.name} is none of the holders, or not any more`);
+      holders.splice(index, 1);
       holder.kill(signal);
     },
   };
+}
+
+/** The one of them whose own engines answer a request, undefined when none does. */
+export async function workingOf(holders: readonly Daemon[]): Promise<Daemon | undefined> {
+  const busy = await Promise.all(holders.map(async ({url}) => busyAt(url)));
+  return holders.find((_, index) => (busy[index] ?? 0) > 0);
 }
 
 function namesOf(nodes: readonly {readonly name: string}[]): string {

@@ -14,9 +14,12 @@ if (missing !== undefined) console.log(`test/net is skipped: ${missing}`);
 /** A test that needs network namespaces; skipped, with the reason printed, where there are none. */
 export const netTest: typeof test.serial | typeof test.skip = missing === undefined ? test.serial : test.skip;
 
+/** Several daemons and commands, one after the other, with nothing compiled yet. */
+const netStartMsMax = 300_000;
+
 /** As `shared`, for tests that need network namespaces. */
 export function netShared<T>(what: string, start: (ends: Ends) => Promise<T>): () => T {
-  if (missing === undefined) return shared(what, start);
+  if (missing === undefined) return shared(what, start, netStartMsMax);
   return () => {
     throw new Error(missing);
   };

@@ -17,6 +17,12 @@ export async function engines(url: string): Promise<readonly EngineReport[]> {
   return (await ask<{engines: EngineReport[]}>(url, 'engines')).engines;
 }
 
+/** How many requests its own engines answer; the list has those of its peers too. */
+export async function busyAt(url: string): Promise<number> {
+  const own = (await engines(url)).filter(({node}) => node === 'local');
+  return own.reduce((sum, {busy}) => sum + busy, 0);
+}
+
 export async function models(url: string): Promise<readonly ModelReport[]> {
   return (await ask<{models: ModelReport[]}>(url, 'models')).models;
 }

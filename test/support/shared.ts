@@ -12,11 +12,11 @@ const startMsMax = 120_000;
  * What all tests of a file may use together, because none of them changes what another one looks at: it starts before
  * the first of them and ends after the last. Daemons are dear, a second of processor time each.
  */
-export function shared<T>(what: string, start: (ends: Ends) => Promise<T>): () => T {
+export function shared<T>(what: string, start: (ends: Ends) => Promise<T>, msMax: number = startMsMax): () => T {
   const ends = new AsyncDisposableStack();
   const started: T[] = [];
   test.serial.before(`${what}: start`, async t => {
-    t.timeout(startMsMax);
+    t.timeout(msMax);
     const value = await start({
       teardown: end => {
         // A start that has outlived its time is over for ava, but not for what it still starts.
