@@ -1,5 +1,6 @@
 import {execFileSync} from 'node:child_process';
 import test from 'ava';
+import {tmpdir} from 'node:os';
 import {openFilesMax, reportedFilesMax, systemClock, systemRandom} from './system.ts';
 
 test('a sleep that is aborted rejects with the reason of the signal and at once', async t => {
@@ -55,5 +56,6 @@ test('how much may be open at once is what the shell says', t => {
   }
   const told = execFileSync('sh', ['-c', 'ulimit -n'], {encoding: 'utf8'}).trim();
   t.is(openFilesMax(), told === 'unlimited' ? undefined : Number(told));
-  t.is(reportedFilesMax(), openFilesMax(), 'and what Node says, which is asked where there is no such file');
+  t.is(reportedFilesMax(), openFilesMax(), 'and what Node says');
+  for (const unreadable of [tmpdir(), '/proc/none']) t.is(openFilesMax(unreadable), reportedFilesMax(), unreadable);
 });

@@ -1,5 +1,5 @@
 import {randomBytes} from 'node:crypto';
-import {existsSync, readFileSync} from 'node:fs';
+import {readFileSync} from 'node:fs';
 import {hostname} from 'node:os';
 import {setTimeout as wait} from 'node:timers/promises';
 import type {Clock, Random} from '@hearsay/core';
@@ -62,17 +62,20 @@ export function systemVariables(): Variables {
 }
 
 /** How many files and connections the system lets this process have open at once; undefined: nobody has set a limit. */
-export function openFilesMax(): number | undefined {
-  const limits = readLimits();
+export function openFilesMax(limitsFile: string = '/proc/self/limits'): number | undefined {
+  const limits = readLimits(limitsFile);
   if (limits === undefined) return reportedFilesMax();
   const limit = /^Max open files\s+(?<soft>\d+)\s/mu.exec(limits)?.groups?.['soft'];
   return limit === undefined ? undefined : Number(limit);
 }
 
-/** Where Linux tells it; elsewhere undefined. */
-function readLimits(): string | undefined {
-  const file = '/proc/self/limits';
-  return existsSync(file) ? readFileSync(file, 'utf8') : undefined;
+/** What Linux tells; elsewhere undefined. */
+function readLimits(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return undefined; // not Linux, or a sandbox that hides it
+  }
 }
 
 /** Node tells it everywhere, together with all that it knows of this process, which takes it 3 ms. */

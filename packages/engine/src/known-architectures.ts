@@ -1,5 +1,5 @@
 import {readFile} from 'node:fs/promises';
-import {programFiles} from './program-files.ts';
+import {modelLibrary, programFiles} from './program-files.ts';
 
 /** Tells whether an engine can run models of this architecture, as far as it can be known without trying. */
 export type KnowsArchitecture = (architecture: string) => Promise<boolean>;
@@ -19,7 +19,7 @@ export function knownArchitectures(command: string): KnowsArchitecture {
   const answers = new Map<string, Promise<boolean>>();
 
   async function find(architecture: string): Promise<boolean> {
-    for (const {path, sizeBytes} of await programFiles(command)) {
+    for (const {path, sizeBytes} of await programFiles(command, modelLibrary)) {
       if (sizeBytes > programBytesMax) continue;
       const program = await readFile(path).catch(() => undefined);
       if (program !== undefined && landmarks.every(name => holds(program, name))) return holds(program, architecture);

@@ -1,3 +1,4 @@
+import {existsSync} from 'node:fs';
 import {copyFile, readdir, rename, rm, symlink, utimes, writeFile} from 'node:fs/promises';
 import {dirname, join} from 'node:path';
 import test from 'ava';
@@ -70,6 +71,10 @@ test('an engine is asked again when it, a library of it, or where a link leads h
   await rename(`${library}.new`, library);
   t.is(await ask(command, other), version);
 
+  const sameTime = await remembered(command);
+  await utimes(command, 1, 1);
+  t.is(await ask(command, sameTime), version, 'which bytes may have come with the same time is not known');
+
   const link = join(await temporaryFolder(t), 'llama-server');
   await symlink(command, link);
   t.is(await ask(link, await remembered(command)), 'as remembered');
@@ -78,13 +83,33 @@ test('an engine is asked again when it, a library of it, or where a link leads h
   t.is(await ask(link, await remembered(command)), version);
 });
 
+test('an engine that lacks a library is found not to work, whatever it said before', async t => {
+  for (const library of ['libggml-base.so', 'libllama-common.so']) {
+    const command = await ownEngine(t);
+    const memory = await remembered(command);
+    await rm(join(dirname(command), library));
+    await t.throwsAsync(ask(command, memory), {instanceOf: Fault}, library);
+  }
+});
+
+const withCache = existsSync('/etc/ld.so.cache') ? test : test.skip;
+
+withCache('an engine is asked again when the system has other libraries', async t => {
+  const command = await ownEngine(t);
+  const memory = await remembered(command);
+  memory.text = memory.text?.replace(/(?<=\/etc\/ld\.so\.cache\|)\d+/u, '1');
+  t.is(await ask(command, memory), await engineVersion(engine(command), {clock}));
+});
+
 test('nothing is remembered of a script or a launcher, behind which any program may come to be', async t => {
   const version = await engineVersion(engine(testEngine()), {clock});
   const script = join(await temporaryFolder(t), 'llama-server');
   await writeFile(script, `#!/bin/sh\nexec '${testEngine()}' "$@"\n`, {mode: 0o755});
+  const unmarked = join(await temporaryFolder(t), 'llama-server');
+  await writeFile(unmarked, `exec '${testEngine()}' "$@"\n`, {mode: 0o755});
   const link = join(await temporaryFolder(t), 'llama-server');
   await symlink(await ownEngine(t, 'launcher'), link);
-  for (const command of [script, link]) {
+  for (const command of [script, unmarked, link]) {
     const memory = memoryOf();
     t.is(await ask(command, memory), version);
     t.is(memory.text, undefined);
@@ -106,6 +131,11 @@ test('a memory that is damaged, of another layout or not to be written costs onl
     const memory = memoryOf(text);
     t.is(await ask(command, memory), version);
     t.regex(memory.text ?? '', /"version":/u);
+  }
+  for (const said of ['', 'x'.repeat(1_000_000), 'a\u001b[31m', 'a\nb']) {
+    const memory = await remembered(command);
+    memory.text = memory.text?.replace('"as remembered"', JSON.stringify(said));
+    t.is(await ask(command, memory), version);
   }
   const sealed: TextStore = {read: () => Promise.reject(new Error('no')), write: () => Promise.reject(new Error('no'))};
   t.is(await ask(command, sealed), version);

@@ -1,10 +1,11 @@
+import {stat} from 'node:fs/promises';
 import {basename} from 'node:path';
 import {isObject} from '@hearsay/core';
 import type {Clock, TextStore} from '@hearsay/core';
 import {engineVersion} from './find-engine.ts';
 import type {Engine} from './find-engine.ts';
 import {isScript} from './is-script.ts';
-import {programFiles} from './program-files.ts';
+import {anyLibrary, programFiles} from './program-files.ts';
 
 /** Versions remembered, the latest: more than one machine has builds in use. */
 const knownMax = 16;
@@ -35,21 +36,30 @@ export async function knownVersion(
   return version;
 }
 
+/** Linux notes here where all other libraries are, and anew when one comes or goes. */
+const systemLibraries = '/etc/ld.so.cache';
+
 /**
  * The program that runs and what it is linked with, the program first. Undefined where another program may be behind
  * it, which can change while these files do not: a script, or a link to the launcher of a tool that keeps versions.
  */
 async function stampOf(command: string): Promise<string | undefined> {
-  const files = (await programFiles(command)).toReversed();
+  const files = (await programFiles(command, anyLibrary)).toReversed();
   const [program] = files;
   if (program === undefined || !basename(program.path).startsWith('llama')) return undefined;
   if (await isScript(program.path).catch(() => true)) return undefined;
-  return files.map(({path, sizeBytes, mtimeMs, inode}) => [path, sizeBytes, mtimeMs, inode].join('|')).join('\n');
+  const lines = files.map(file => [file.path, file.sizeBytes, file.mtimeMs, file.ctimeMs, file.inode]);
+  const system = await stat(systemLibraries).catch(() => undefined); // which other systems do not have
+  if (system !== undefined) lines.push([systemLibraries, system.size, system.mtimeMs]);
+  return lines.map(line => line.join('|')).join('\n');
 }
 
 function isOfSameProgram(one: string, other: string): boolean {
   return one.split('|', 1)[0] === other.split('|', 1)[0];
 }
+
+/** No longer than what an engine says, and fit for a terminal, whoever has written the file. */
+const versionLike: RegExp = /^\P{Cc}{1,200}$/u;
 
 async function recall(memory: TextStore): Promise<readonly Known[]> {
   try {
@@ -57,6 +67,7 @@ async function recall(memory: TextStore): Promise<readonly Known[]> {
     const entries: readonly unknown[] = Array.isArray(json) ? json : [];
     return entries.flatMap((entry): readonly Known[] => {
       if (!isObject(entry) || typeof entry['stamp'] !== 'string' || typeof entry['version'] !== 'string') return [];
+      if (!versionLike.test(entry['version'])) return [];
       return [{stamp: entry['stamp'], version: entry['version']}];
     });
   } catch {

@@ -1,12 +1,17 @@
-import {readdir, realpath} from 'node:fs/promises';
+import {open, readdir, realpath} from 'node:fs/promises';
 import {dirname} from 'node:path';
-import {isScript} from './is-script.ts';
-
-/** `libggml-cpu-haswell.so`: part of a llama.cpp, or a backend that it loads when it starts. */
-const part: RegExp = /^libggml-(?<kind>[a-z0-9]+)(?<variant>-[a-z0-9_]+)?\.so(?:\.|$)/u;
 
 /** Parts that bring no device: what all backends share, processors, and the wire to machines named in an argument. */
-const plainKinds: readonly string[] = ['base', 'cpu', 'rpc'];
+const plainPart: RegExp = /^libggml-(?:base|cpu(?:-[a-z0-9_.]+)?|rpc)\.so(?:\.\d|$)/u;
+
+/** `libggml-cpu-haswell.so`: the code for one kind of processor in a file of its own. */
+const processorPart: RegExp = /^libggml-cpu-[a-z0-9_.]+\.so$/u;
+
+/** `libggml.so.0`: what loads the parts. */
+const loader: RegExp = /^libggml\.(?:.*\.)?so(?:\.|$)/u;
+
+/** Variables by which other backends come in, or other libraries that hold them. */
+const elsewhere = ['GGML_BACKEND_PATH', 'LD_LIBRARY_PATH', 'LD_PRELOAD'] as const;
 
 /**
  * True if this llama-server cannot have a device on any machine, so that there is nothing to ask it. One that has its
@@ -18,26 +23,34 @@ export async function lacksDevices(
   command: string,
   variables: Readonly<Record<string, string | undefined>>,
 ): Promise<boolean> {
-  if (process.platform !== 'linux' || variables['GGML_BACKEND_PATH']) return false;
+  if (process.platform !== 'linux' || elsewhere.some(name => variables[name])) return false;
   try {
     const program = await realpath(command);
-    const [beside, here] = await Promise.all([partsIn(dirname(program)), partsIn('.')]);
-    const hasVariants = beside.some(({kind, variant}) => kind === 'cpu' && variant !== undefined);
-    if (!hasVariants || ![...beside, ...here].every(({kind}) => plainKinds.includes(kind))) return false;
-    return !(await isScript(program)); // which may start a program elsewhere
+    const [beside, here] = await Promise.all([readdir(dirname(program)), readdir('.')]);
+    const parts = [...beside, ...here].filter(name => name.startsWith('libggml-'));
+    if (!parts.every(name => plainPart.test(name)) || !beside.some(name => processorPart.test(name))) return false;
+    return await isLinkedWith(
+      program,
+      beside.filter(name => loader.test(name)),
+    );
   } catch {
     return false; // what the matter is, llama-server says when it is asked
   }
 }
 
-interface Part {
-  readonly kind: string;
-  readonly variant: string | undefined;
-}
+/** Linkers write the names of the libraries in front of the code; where they come later, the engine is asked. */
+const headBytes = 1024 * 1024;
 
-async function partsIn(folder: string): Promise<readonly Part[]> {
-  return (await readdir(folder)).flatMap(name => {
-    const {kind, variant} = part.exec(name)?.groups ?? {};
-    return kind === undefined ? [] : [{kind, variant}];
-  });
+/**
+ * Whether a program takes one of these libraries from its own folder. A script, a program that was linked statically,
+ * or one that looks for libraries elsewhere has nothing to do with the parts that happen to lie beside it.
+ */
+async function isLinkedWith(program: string, libraries: readonly string[]): Promise<boolean> {
+  await using handle = await open(program);
+  const {buffer, bytesRead} = await handle.read(Buffer.alloc(headBytes), 0, headBytes, 0);
+  const head = buffer.subarray(0, bytesRead);
+  const holds = (text: string): boolean => head.includes(text);
+  return (
+    head.toString('latin1', 0, 4) === '\x7fELF' && holds('\0$ORIGIN\0') && libraries.some(name => holds(`\0${name}\0`))
+  );
 }

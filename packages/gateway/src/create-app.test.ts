@@ -64,6 +64,8 @@ const cases: readonly Case[] = [
     send: head('DELETE /v1/chat/completions'),
     comes: /^HTTP\/1\.1 405[^]*allow: POST, OPTIONS[^]*"method_not_allowed"/u,
   },
+  {title: 'a method that must have a content type', send: head('QUERY /v1/models'), comes: /^HTTP\/1\.1 405/u},
+  {title: 'such a method at an unknown path', send: head('QUERY /nope'), comes: /^HTTP\/1\.1 404/u},
   {
     title: 'another method, in the words of Anthropic',
     send: head('GET /v1/messages'),

@@ -73,7 +73,9 @@ function serverFor(config: AppConfig, handle: Handle): Server {
     nameRequest(request, response, errorFormFor(request.url ?? '', request.headers), newRequestId(random));
     if (!letIn(request, response, config)) return;
     config.bodies.watch(request, response);
-    delete request.headers['content-type']; // clients send any or none (C64); Fastify would refuse some
+    // Clients send any content type or none (C64). Fastify would refuse some, and QUERY without one.
+    delete request.headers['content-type'];
+    if (request.method === 'QUERY') request.headers['content-type'] = 'text/plain';
     handle(request, response);
   };
   const server = tls ? createTlsServer({...options, ...tls}, open) : createServer(options, open);

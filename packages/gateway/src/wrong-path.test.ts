@@ -6,6 +6,7 @@ const allowed = new Map([
   ['/v1/models', 'GET, HEAD'],
   ['/v1/models/*', 'GET, HEAD, OPTIONS'],
   ['/v1/chat', 'POST'],
+  ['/api/blobs/*', 'HEAD, POST'],
 ]);
 
 for (const [url, expected] of [
@@ -17,6 +18,8 @@ for (const [url, expected] of [
   ['/', 'GET'],
   ['/v1/models', 'GET, HEAD'],
   ['/v1/models/a/b', 'GET, HEAD, OPTIONS'],
+  ['/v1/models/a/', 'GET, HEAD, OPTIONS'],
+  ['/api/blobs/', undefined],
   ['/v1/models/%zz', 'GET, HEAD, OPTIONS'],
   ['/v1/chatter', undefined],
   ['/v1/chat/more', undefined],

@@ -8,8 +8,8 @@ import type {Problem} from './problem.ts';
  * Undefined: there is no such path.
  */
 export function allowedAt(url: string, allowed: ReadonlyMap<string, string>): string | undefined {
-  const path = decoded(plainPath(url).split(/[?#]/u, 1)[0] ?? '');
-  const own = allowed.get(path.replace(/(?<=.)\/$/u, ''));
+  const path = decoded(plainPath(url).split(/[?#]/u, 1)[0] ?? '').replace(/(?<=.)\/$/u, '');
+  const own = allowed.get(path);
   if (own !== undefined) return own;
   const wild = [...allowed.keys()].find(each => each.endsWith('*') && path.startsWith(each.slice(0, -1)));
   return wild === undefined ? undefined : allowed.get(wild);
