@@ -9,6 +9,7 @@ import {listDevices} from './list-devices.ts';
 import {startEngineHost} from './start-engine-host.ts';
 
 const onLinux = process.platform === 'linux' ? test : test.skip;
+if (onLinux === test.skip) console.log('skipped: builds without devices, which are told on Linux only');
 
 /** What lies in front of the code of a program that takes its libraries from beside itself. */
 const linkedBeside = '\x7fELF\0$ORIGIN\0libggml.v0.5.0.so\0';
