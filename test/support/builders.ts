@@ -1,6 +1,6 @@
 import {automatic, newRequestId, toDigest, toNodeId} from '@hearsay/core';
 import type {Asked, Beat, Candidate, ClientRequest, Digest, EngineBeat, LearnedFacts, LoadedFacts} from '@hearsay/core';
-import type {ModelFacts, NodeId} from '@hearsay/core';
+import type {Link, ModelFacts, NodeId} from '@hearsay/core';
 
 /** A digest that is easy to read in a failure: the letter, 64 times. */
 export function digest(letter: string): Digest {
@@ -59,6 +59,18 @@ export function beat(letter: string, changes: Partial<Beat> = {}): Beat {
     memory: {kind: 'ram', totalBytes: 16e9, freeBytes: 8e9},
     flags: {draining: false, paused: false},
     ...changes,
+  };
+}
+
+/** To a peer that has been admitted. */
+export function directLink(peer: NodeId): Link {
+  return {
+    node: peer,
+    address: '10.0.0.2:4328',
+    path: 'direct',
+    roundTripMs: 1,
+    admitted: true,
+    refusal: undefined,
   };
 }
 

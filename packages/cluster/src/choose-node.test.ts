@@ -1,6 +1,6 @@
 import {encodeBeat, encodeInventory, Fault} from '@hearsay/core';
 import test from 'ava';
-import {beat, clientRequest, digest, engineBeat, model, node} from '../../../test/support/builders.ts';
+import {beat, clientRequest, digest, directLink, engineBeat, model, node} from '../../../test/support/builders.ts';
 import {manualClock} from '../../../test/support/manual-clock.ts';
 import {scriptedLease, scriptedWorker} from '../../../test/support/scripted-worker.ts';
 import {Affinity} from './affinity.ts';
@@ -60,14 +60,7 @@ test('a request that has ended at a peer is not its load any more, also when no 
   const remote = scriptedWorker(peer, {...scriptedLease(['x', 'y']), loadSeq: 7});
   const mesh = {self, inventory: async () => inventory, worker: () => remote};
   const keeper = startViewKeeper({clock, log: () => undefined, mesh});
-  keeper.linkChanged(peer, {
-    node: peer,
-    address: '10.0.0.2:4328',
-    path: 'direct',
-    roundTripMs: 1,
-    admitted: true,
-    refusal: undefined,
-  });
+  keeper.linkChanged(peer, directLink(peer));
   const payload = encodeBeat(beat('P', {inventory: inventoryDigest(inventory), engines: [engineBeat('a')]}));
   keeper.judge({record: {node: peer, payload, signature: new Uint8Array(64)}, ageMs: 0});
   await clock.advance(10);

@@ -1,21 +1,13 @@
 import test from 'ava';
 import {encodeBeat, encodeInventory, isAlive, toNodeId, viewNodesMax} from '@hearsay/core';
-import type {Beat, Link, NodeId} from '@hearsay/core';
-import {beat, model, node} from '../../../test/support/builders.ts';
+import type {Beat, NodeId} from '@hearsay/core';
+import {beat, directLink, model, node} from '../../../test/support/builders.ts';
 import {manualClock} from '../../../test/support/manual-clock.ts';
 import {inventoryDigest} from './announcer.ts';
 import {startViewKeeper} from './view-keeper.ts';
 
 const inventory = encodeInventory({models: [model('m', 'a')]});
 const peer = node('B');
-const admitted: Link = {
-  node: peer,
-  address: '10.0.0.2:4328',
-  path: 'direct',
-  roundTripMs: 1,
-  admitted: true,
-  refusal: undefined,
-};
 
 /** A keeper that has heard one beat of a linked peer, whose inventory fails as often as told. */
 function trial(failures: number) {
@@ -34,7 +26,7 @@ function trial(failures: number) {
     },
   });
   const payload = encodeBeat(beat('B', {inventory: inventoryDigest(inventory)}));
-  keeper.linkChanged(peer, admitted);
+  keeper.linkChanged(peer, directLink(peer));
   keeper.judge({record: {node: peer, payload, signature: new Uint8Array(64)}, ageMs: 0});
   const names = (): readonly string[] =>
     (keeper.view().nodes.get(peer)?.inventory?.models ?? []).flatMap(({names: all}) => all);
@@ -236,7 +228,7 @@ test('a peer that is here is met, though another one tells of more nodes than th
   for (let index = 0; index < viewNodesMax; index += 1) judge(madeUp(index));
   t.is(judge(madeUp(viewNodesMax)), 'ignore');
   const late = node('C');
-  keeper.linkChanged(late, {...admitted, node: late});
+  keeper.linkChanged(late, directLink(late));
   t.is(judge(late), 'accept');
   t.true(keeper.view().nodes.has(peer), 'who was here stays');
 });
