@@ -70,6 +70,21 @@ test('a download whose connection breaks goes on where it stopped', async t => {
   t.true(ranges.slice(1).every(range => range !== undefined && range !== 'bytes=0-'));
 });
 
+test('a piece that arrives together with the end of its connection is kept', async t => {
+  const pieceBytes = 10_000;
+  const {download, ranges} = await rig(t, (request, response) => {
+    const from = offsetOf(request);
+    const range = `content-length: ${content.length - from}\r\ncontent-range: bytes ${from}-/*`;
+    response.socket?.cork();
+    response.socket?.write(`HTTP/1.1 206 Partial Content\r\n${range}\r\n\r\n`);
+    response.socket?.end(content.subarray(from, from + pieceBytes));
+  });
+  await writeFile(`${download.path}.part`, content.subarray(0, -3 * pieceBytes));
+  await downloadFile(download, deps);
+  t.deepEqual(await readFile(download.path), content);
+  t.is(ranges.length, 3);
+});
+
 test('what an earlier process left is used, and a whole file is not fetched again', async t => {
   const {download, ranges} = await rig(t, ranged());
   await writeFile(`${download.path}.part`, content.subarray(0, half));

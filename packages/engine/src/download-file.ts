@@ -1,6 +1,6 @@
 import {createHash} from 'node:crypto';
 import {createReadStream} from 'node:fs';
-import {open, rename, rm, stat} from 'node:fs/promises';
+import {open, rename, rm, stat, type FileHandle} from 'node:fs/promises';
 import {pipeline} from 'node:stream/promises';
 import {describeError, Fault, type Clock} from '@hearsay/core';
 
@@ -98,6 +98,7 @@ async function fetchRest(
   const watch = (): Disposable =>
     deps.clock.after(silenceMsMax, () => silence.abort(new Error(`silent for ${silenceMsMax / 1000} s`)));
   let timer = watch();
+  let file: FileHandle | undefined;
   try {
     const response = await fetch(download.url, {
       headers: {'accept-encoding': 'identity', ...(from > 0 ? {range: `bytes=${from}-`} : {})},
@@ -114,9 +115,10 @@ async function fetchRest(
         });
       throw new Error(`HTTP ${status}`);
     }
-    await using file = await open(partial, resumes ? 'a' : 'w');
     let done = resumes ? from : 0;
     for await (const chunk of body) {
+      // Not opened before the first chunk is out of the stream, which drops what it holds when the connection breaks.
+      file ??= await open(partial, resumes ? 'a' : 'w');
       timer[Symbol.dispose]();
       timer = watch();
       done += chunk.byteLength;
@@ -129,6 +131,7 @@ async function fetchRest(
     }
   } finally {
     timer[Symbol.dispose]();
+    await file?.close();
   }
 }
 
