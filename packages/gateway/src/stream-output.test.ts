@@ -1,7 +1,12 @@
+import {once} from 'node:events';
+import {createServer} from 'node:http';
+import type {ServerResponse} from 'node:http';
 import test from 'ava';
+import {realEnvironment} from '../../../test/support/environment.ts';
 import {connectTo, openGateway, post} from '../../../test/support/open-gateway.ts';
 import {chatEvents, scriptedAnswer, scriptedBody, scriptedCluster} from '../../../test/support/scripted-cluster.ts';
 import type {Script} from '../../../test/support/scripted-cluster.ts';
+import {StreamOutput} from './stream-output.ts';
 
 const messages = [{role: 'user', content: 'hi'}];
 const idle = String.raw`\{"model":"tiny","created_at":"[^"]+"`;
@@ -97,4 +102,24 @@ test('R6: a client that leaves in the second request of a connection ends that o
   const [first, second] = cluster.dispatched;
   if (!second?.signal.aborted) await new Promise(resolve => second?.signal.addEventListener('abort', resolve));
   t.false(first?.signal.aborted);
+});
+
+test('what is written after the client has left is known to be lost at once', async t => {
+  const arrived = Promise.withResolvers<ServerResponse>();
+  const server = createServer((_request, response) => arrived.resolve(response)).listen(0, '127.0.0.1');
+  t.teardown(() => server.close());
+  await once(server, 'listening');
+  const address = server.address();
+  const port = typeof address === 'object' ? address?.port : undefined;
+  using client = await connectTo(`http://127.0.0.1:${port}`);
+  client.socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  const response = await arrived.promise;
+  const {clock} = realEnvironment();
+  const style = {contentType: 'text/plain', keepAlive: () => ''};
+  using output = new StreamOutput(response, clock, {silenceMs: 60_000, keepAliveMs: 60_000}, style);
+  t.true(await output.write('x'));
+  const left = once(response, 'close');
+  client.socket.destroy();
+  await left;
+  t.false(await output.write('y'));
 });

@@ -61,7 +61,7 @@ export class StreamOutput implements Disposable {
 
   /** Output; the first one ends the waiting. False: the client is gone. A promise while it must catch up. */
   write(piece: Uint8Array | string): boolean | Promise<boolean> {
-    if (this.#ended) return false;
+    if (this.#ended || this.#response.destroyed) return false;
     if (!this.#hasOutput) {
       this.#hasOutput = true;
       this.#patience[Symbol.dispose]();
