@@ -14,6 +14,7 @@ import {problemFromErrorEvent} from './upstream-problem.ts';
 interface Origin extends Pick<Situation, 'contextOfRun'> {
   readonly id: string;
   readonly atSeconds: number;
+  readonly nowSeconds: () => number;
 }
 
 /**
@@ -137,19 +138,29 @@ const inPart = /^response\.(?:content_part|output_text|reasoning_text)\./u;
 class ResponseFields {
   readonly #asked: JsonObject;
   readonly #contextOfRun: Situation['contextOfRun'];
+  readonly #nowSeconds: () => number;
   #known: JsonObject;
 
-  constructor(asked: JsonObject, {id, atSeconds, contextOfRun}: Origin) {
+  constructor(asked: JsonObject, {id, atSeconds, nowSeconds, contextOfRun}: Origin) {
     this.#asked = asked;
     this.#contextOfRun = contextOfRun;
+    this.#nowSeconds = nowSeconds;
     this.#known = {id: `resp_${id}`, object: 'response', created_at: atSeconds, status: 'in_progress'};
   }
 
   fill(response: JsonObject): JsonObject {
     this.#known = {...this.#known, ...response};
     const {usage, output, status} = this.#known;
-    const cut = status === 'completed' && this.#isCut(usage) ? incomplete(output) : {};
-    return this.#describe({...this.#known, ...cut, usage: usageOf(usage)});
+    return this.#describe({
+      ...this.#known,
+      ...(status === 'completed' ? this.#end(usage, output) : {}),
+      usage: usageOf(usage),
+    });
+  }
+
+  #end(usage: unknown, output: unknown): JsonObject {
+    if (!isOfLlama(this.#asked) && this.#isCut(usage)) return incomplete(output);
+    return {completed_at: this.#nowSeconds()}; // llama-server tells it only to who does not stream
   }
 
   /**
@@ -173,6 +184,11 @@ class ResponseFields {
   }
 }
 
+/** Only clients of llama-server's own ask for these, and they wait for `response.completed` however it ends. */
+function isOfLlama({timings_per_token: times, return_progress: progress}: JsonObject): boolean {
+  return times === true || progress === true;
+}
+
 /** A limit below nothing is none. */
 function isAtLeast(count: unknown, limit: unknown): boolean {
   return isCount(count) && isCount(limit) && count >= limit;
@@ -194,6 +210,7 @@ function incomplete(output: unknown): JsonObject {
 }
 
 const usual: JsonObject = {
+  completed_at: null,
   error: null,
   incomplete_details: null,
   instructions: null,
