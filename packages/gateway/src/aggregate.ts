@@ -20,13 +20,16 @@ interface Choice {
 export class Aggregate {
   readonly #isChat: boolean;
   readonly #answersPerPrompt: number;
+  readonly #begun: string;
   readonly #choices = new Map<number, Choice>();
   #fields: Fields = {};
   readonly #usage = new Usage();
 
-  constructor(endpoint: Endpoint, answersPerPrompt = 1) {
+  /** `begun`: what llama-server repeats at the head of one object, and leaves out of a stream. */
+  constructor(endpoint: Endpoint, answersPerPrompt = 1, begun = '') {
     this.#isChat = endpoint === '/v1/chat/completions';
     this.#answersPerPrompt = answersPerPrompt;
+    this.#begun = begun;
   }
 
   add(chunk: JsonObject): void {
@@ -82,10 +85,16 @@ export class Aggregate {
     if (!this.#isChat) return {...basis, text: message['text'] ?? ''};
     const calls = [...toolCalls].toSorted(([a], [b]) => a - b).map(([, call]) => call);
     const content = message['content'] ?? (calls.length > 0 ? null : '');
+    const whole = this.#isRepeated() ? `${this.#begun}${typeof content === 'string' ? content : ''}` : content;
     return {
       ...basis,
-      message: {role: 'assistant', ...message, content, ...(calls.length > 0 ? {tool_calls: calls} : {})},
+      message: {role: 'assistant', ...message, content: whole, ...(calls.length > 0 ? {tool_calls: calls} : {})},
     };
+  }
+
+  /** Other engines, which tell no times, do not repeat it. */
+  #isRepeated(): boolean {
+    return this.#begun !== '' && isObject(this.#fields['timings']);
   }
 }
 
