@@ -18,6 +18,7 @@ interface LlamaAnswer {
 const fleeting: ReadonlySet<string> = new Set([
   'id',
   'item_id',
+  'call_id',
   'created',
   'created_at',
   'completed_at',

@@ -41,6 +41,22 @@ test('a response says when it was completed, and one that was cut that it never 
   t.like(assembled({max_output_tokens: 3}, 3), {completed_at: null});
 });
 
+test('reasoning that is done says so in the end, as the text does', t => {
+  const assembly = responsesAssembly({}, origin);
+  const output = [
+    {type: 'reasoning', id: 'r1', content: []},
+    {type: 'message', id: 'm1', status: 'completed'},
+  ];
+  const response = {status: 'completed', output, usage: {output_tokens: 1, total_tokens: 2}};
+  assembly.take({name: 'response.completed', data: JSON.stringify({response})});
+  t.like(assembly.result(), {
+    output: [
+      {id: 'r1', status: 'completed'},
+      {id: 'm1', status: 'completed'},
+    ],
+  });
+});
+
 test('a response that filled the context is incomplete for the same reason, as OpenAI says it', t => {
   const cut = {status: 'incomplete', incomplete_details: {reason: 'max_output_tokens'}};
   t.like(assembled({}, 95), cut);

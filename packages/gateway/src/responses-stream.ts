@@ -159,8 +159,9 @@ class ResponseFields {
   }
 
   #end(usage: unknown, output: unknown): JsonObject {
-    if (!isOfLlama(this.#asked) && this.#isCut(usage)) return incomplete(output);
-    return {completed_at: this.#nowSeconds()}; // llama-server tells it only to who does not stream
+    const items = settled(output);
+    if (!isOfLlama(this.#asked) && this.#isCut(usage)) return incomplete(items);
+    return {completed_at: this.#nowSeconds(), output: items};
   }
 
   /**
@@ -198,9 +199,14 @@ function isCount(value: unknown): value is number {
   return typeof value === 'number' && value >= 0;
 }
 
-/** The last item is the one that was cut. OpenAI gives this reason for a full context too. */
-function incomplete(output: unknown): JsonObject {
+/** llama-server says of a reasoning that it is done, and when a response was, only to who does not stream. */
+function settled(output: unknown): readonly unknown[] {
   const items: readonly unknown[] = Array.isArray(output) ? output : [];
+  return items.map(item => (isObject(item) ? {status: 'completed', ...item} : item));
+}
+
+/** The last item is the one that was cut. OpenAI gives this reason for a full context too. */
+function incomplete(items: readonly unknown[]): JsonObject {
   const last = items.at(-1);
   return {
     status: 'incomplete',
