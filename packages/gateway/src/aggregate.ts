@@ -85,16 +85,22 @@ export class Aggregate {
     if (!this.#isChat) return {...basis, text: message['text'] ?? ''};
     const calls = [...toolCalls].toSorted(([a], [b]) => a - b).map(([, call]) => call);
     const content = message['content'] ?? (calls.length > 0 ? null : '');
-    const whole = this.#isRepeated() ? `${this.#begun}${typeof content === 'string' ? content : ''}` : content;
     return {
       ...basis,
-      message: {role: 'assistant', ...message, content: whole, ...(calls.length > 0 ? {tool_calls: calls} : {})},
+      message: {
+        role: 'assistant',
+        ...message,
+        content: this.#withBeginning(content),
+        ...(calls.length > 0 ? {tool_calls: calls} : {}),
+      },
     };
   }
 
-  /** Other engines, which tell no times, do not repeat it. */
-  #isRepeated(): boolean {
-    return this.#begun !== '' && isObject(this.#fields['timings']);
+  /** With what the client had begun, unless it is there. Other engines, which tell no times, do not repeat it. */
+  #withBeginning(content: unknown): unknown {
+    if (this.#begun === '' || !isObject(this.#fields['timings'])) return content;
+    const text = typeof content === 'string' ? content : '';
+    return text.startsWith(this.#begun) ? text : this.#begun + text;
   }
 }
 

@@ -161,7 +161,7 @@ class ResponseFields {
   #end(usage: unknown, output: unknown): JsonObject {
     const items = settled(output);
     if (!isOfLlama(this.#asked) && this.#isCut(usage)) return incomplete(items);
-    return {completed_at: this.#nowSeconds(), output: items};
+    return {completed_at: this.#known['completed_at'] ?? this.#nowSeconds(), output: items};
   }
 
   /**
