@@ -134,6 +134,26 @@ const chats: readonly ParityCase[] = [
     max_tokens: 6,
     messages: [...messages, {role: 'assistant', content: ' 1 2'}],
   }),
+  ...[true, 'content'].flatMap(continued =>
+    [
+      ' 1 2',
+      [
+        {type: 'text', text: ' 1'},
+        {type: 'text', text: ' 2'},
+      ],
+    ].flatMap(content =>
+      [false, true].map(stream =>
+        post(`an answer to continue (${String(continued)})`, '/v1/chat/completions', {
+          ...once,
+          max_tokens: 6,
+          stream,
+          add_generation_prompt: false,
+          continue_final_message: continued,
+          messages: [...messages, {role: 'assistant', content}],
+        }),
+      ),
+    ),
+  ),
   post('times with every token of a chat', '/v1/chat/completions', {
     ...once,
     max_tokens: 4,

@@ -17,7 +17,11 @@ interface LlamaAnswer {
 /** What is another one each time, or in another place. */
 const fleeting: ReadonlySet<string> = new Set([
   'id',
+  'item_id',
+  'call_id',
   'created',
+  'created_at',
+  'completed_at',
   'id_slot',
   'media_marker',
   'model_path',

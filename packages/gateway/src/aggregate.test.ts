@@ -123,3 +123,15 @@ test('what llama-server says for debugging has the whole text, and no progress o
   t.deepEqual(answer['__verbose'], {content: 'ab', prompt: 'p', generation_settings: {stream: false}});
   t.false('prompt_progress' in answer);
 });
+
+test('an answer that the client has begun stands whole in one object, where the engine would repeat it', t => {
+  const continued = (fields: JsonObject, content = ' 3'): JsonObject => {
+    const aggregate = new Aggregate('/v1/chat/completions', 1, '1 2');
+    aggregate.add(delta({content}));
+    aggregate.add({choices: [{index: 0, delta: {}, finish_reason: 'stop'}], ...fields});
+    return aggregate.result();
+  };
+  t.like(continued({timings: {predicted_n: 1}}), {choices: [{message: {content: '1 2 3'}}]});
+  t.like(continued({timings: {}}, '1 2 3'), {choices: [{message: {content: '1 2 3'}}]}, 'it did repeat it');
+  t.like(continued({}), {choices: [{message: {content: ' 3'}}]}, 'vLLM tells no times, and does not repeat it');
+});

@@ -20,13 +20,16 @@ interface Choice {
 export class Aggregate {
   readonly #isChat: boolean;
   readonly #answersPerPrompt: number;
+  readonly #begun: string;
   readonly #choices = new Map<number, Choice>();
   #fields: Fields = {};
   readonly #usage = new Usage();
 
-  constructor(endpoint: Endpoint, answersPerPrompt = 1) {
+  /** `begun`: what llama-server repeats at the head of one object, and leaves out of a stream. */
+  constructor(endpoint: Endpoint, answersPerPrompt = 1, begun = '') {
     this.#isChat = endpoint === '/v1/chat/completions';
     this.#answersPerPrompt = answersPerPrompt;
+    this.#begun = begun;
   }
 
   add(chunk: JsonObject): void {
@@ -84,8 +87,20 @@ export class Aggregate {
     const content = message['content'] ?? (calls.length > 0 ? null : '');
     return {
       ...basis,
-      message: {role: 'assistant', ...message, content, ...(calls.length > 0 ? {tool_calls: calls} : {})},
+      message: {
+        role: 'assistant',
+        ...message,
+        content: this.#withBeginning(content),
+        ...(calls.length > 0 ? {tool_calls: calls} : {}),
+      },
     };
+  }
+
+  /** With what the client had begun, unless it is there. Other engines, which tell no times, do not repeat it. */
+  #withBeginning(content: unknown): unknown {
+    if (this.#begun === '' || !isObject(this.#fields['timings'])) return content;
+    const text = typeof content === 'string' ? content : '';
+    return text.startsWith(this.#begun) ? text : this.#begun + text;
   }
 }
 

@@ -7,8 +7,8 @@ import type {Assembly} from './object-reply.ts';
 import {problemFromEvent} from './upstream-problem.ts';
 
 /** OpenAI's chat and text completions, put together to one object. */
-export function completionAssembly(endpoint: Endpoint, answersPerPrompt: number): Assembly {
-  const aggregate = new Aggregate(endpoint, answersPerPrompt);
+export function completionAssembly(endpoint: Endpoint, answersPerPrompt: number, begun: string): Assembly {
+  const aggregate = new Aggregate(endpoint, answersPerPrompt, begun);
   let isWhole = false;
   return {
     errors: openAiErrors,

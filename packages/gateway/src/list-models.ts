@@ -2,19 +2,28 @@ import {resolveModel, toNamedModel} from '@hearsay/core';
 import type {Capability, ModelReport, Resolution} from '@hearsay/core';
 import {namedAliases} from './aliases.ts';
 import type {Aliases} from './aliases.ts';
-import {badRequest, isProblem} from './problem.ts';
+import {badRequest} from './problem.ts';
 import type {Problem} from './problem.ts';
 import type {JsonObject} from './json.ts';
+import {factsOf} from './ollama/lists.ts';
 
 /**
  * Pure: one body that OpenAI clients, Anthropic clients and model pickers can all read (facts: client-apis §2.4).
  * Lists what some node can run, loaded or not.
  */
 export function listModels(models: readonly ModelReport[], createdSeconds: number, aliases: Aliases): JsonObject {
-  const listed = usable(models).map(model => modelObject(model, createdSeconds));
-  const data = [...listed, ...aliasObjects(models, createdSeconds, aliases)];
-  const [first, last] = [data[0]?.['id'] ?? null, data.at(-1)?.['id'] ?? null];
-  return {object: 'list', data, has_more: false, first_id: first, last_id: last};
+  const listed = [
+    ...usable(models).map(model => ({id: model.name, shown: model.name, model})),
+    ...aliased(models, aliases).map(({alias, model}) => ({id: alias, shown: `${alias} (${model.name})`, model})),
+  ];
+  return {
+    object: 'list',
+    data: listed.map(({id, shown, model}) => ({...modelObject(model, createdSeconds), id, display_name: shown})),
+    models: listed.map(({id, model}) => llamaObject(id, model, createdSeconds)),
+    has_more: false,
+    first_id: listed[0]?.id ?? null,
+    last_id: listed.at(-1)?.id ?? null,
+  };
 }
 
 /** Pure: the model that a request of this name would run. */
@@ -52,10 +61,13 @@ function reportOf(resolution: Resolution, models: readonly ModelReport[]): Model
 }
 
 /** Aliases stand in the list as models of their own, because some clients show only names that they know. */
-function aliasObjects(models: readonly ModelReport[], createdSeconds: number, aliases: Aliases): readonly JsonObject[] {
+function aliased(
+  models: readonly ModelReport[],
+  aliases: Aliases,
+): readonly {readonly alias: string; readonly model: ModelReport}[] {
   return namedAliases(aliases).flatMap(([alias, name]) => {
-    const model = findModel(name, models, createdSeconds);
-    return isProblem(model) ? [] : [{...model, id: alias, display_name: `${alias} (${String(model['id'])})`}];
+    const model = modelNamed(name, models);
+    return model === undefined ? [] : [{alias, model}];
   });
 }
 
@@ -77,6 +89,21 @@ function modelObject(model: ModelReport, createdSeconds: number): JsonObject {
     aliases: model.names.filter(name => name !== model.name),
     digest: model.digest,
   };
+}
+
+/**
+ * llama-server's clients read what a model can do here, at the same place in the list. Its own empty texts would be
+ * taken for dates and digests (facts: client-apis §1.1).
+ */
+function llamaObject(id: string, model: ModelReport, createdSeconds: number): JsonObject {
+  const {capabilities: words, ...facts} = factsOf(model, createdSeconds * 1000);
+  const capabilities = [
+    ...words,
+    // What reads two texts as one makes a vector of them first.
+    ...(model.capabilities.includes('rerank') && !words.includes('embedding') ? ['embedding'] : []),
+    ...(model.capabilities.some(each => each === 'vision' || each === 'audio') ? ['multimodal'] : []),
+  ];
+  return {name: id, model: id, type: 'model', ...facts, capabilities};
 }
 
 function usable(models: readonly ModelReport[]): readonly ModelReport[] {

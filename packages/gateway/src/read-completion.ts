@@ -36,7 +36,7 @@ function readCompletion(bytes: Uint8Array, frame: RequestFrame, endpoint: Comple
     reply: (response, clock, patience) =>
       stream
         ? new StreamReply(response, clock, patience)
-        : new ObjectReply(response, completionAssembly(endpoint, answersPerPrompt(body))),
+        : new ObjectReply(response, completionAssembly(endpoint, answersPerPrompt(body), begunIn(body))),
   };
 }
 
@@ -44,6 +44,19 @@ function readCompletion(bytes: Uint8Array, frame: RequestFrame, endpoint: Comple
 export function answersPerPrompt(body: JsonObject): number {
   const wanted = body['n_cmpl'] ?? body['n'];
   return typeof wanted === 'number' && wanted >= 1 ? Math.trunc(wanted) : 1;
+}
+
+/**
+ * Pure: the answer that the client has begun and wants continued. llama-server leaves it out of a stream only when it
+ * is asked for in vLLM's way, and repeats it in one object in any way.
+ */
+function begunIn({messages, continue_final_message: wanted}: JsonObject): string {
+  const last: unknown = Array.isArray(messages) ? messages.at(-1) : undefined;
+  if ((wanted !== true && wanted !== 'content') || !isObject(last)) return '';
+  const {content} = last;
+  if (typeof content === 'string') return content;
+  const parts: readonly unknown[] = Array.isArray(content) ? content : [];
+  return parts.flatMap(part => (isObject(part) && typeof part['text'] === 'string' ? [part['text']] : [])).join('\n\n');
 }
 
 /** The first thing that no node could make sense of. */

@@ -19,7 +19,7 @@ export const responses: Operation = {
     const {body} = read;
     const complaint = complain(body);
     if (complaint) return complaint;
-    const sent = {...withoutHiddenReasoning(body), stream: true};
+    const sent = {...withoutHiddenReasoning(body), ...formOf(body), stream: true};
     const request = clientRequest(
       {model: modelIn(body), endpoint: '/v1/responses', needs: needsOf(body), body: sent},
       frame,
@@ -31,7 +31,8 @@ export const responses: Operation = {
       answerType: 'text/event-stream',
       reply: (response, clock, situation) => {
         const {contextOfRun} = situation;
-        const origin = {id: frame.id, atSeconds: Math.floor(clock.wallMs() / 1000), contextOfRun};
+        const nowSeconds = (): number => Math.floor(clock.wallMs() / 1000);
+        const origin = {id: frame.id, atSeconds: nowSeconds(), nowSeconds, contextOfRun};
         return body['stream'] === true
           ? new EventReply(response, responsesTranslator(body, origin), clock, situation)
           : new ObjectReply(response, responsesAssembly(body, origin));
@@ -54,7 +55,26 @@ function complain(body: JsonObject): Problem | undefined {
   if (body['background'] === true) {
     return badRequest('background is not possible, because no answers are kept here', {param: 'background'});
   }
-  return undefined;
+  return isSchemaMissing(textFormat(body))
+    ? badRequest('text.format has no schema, which its type json_schema needs', {param: 'text.format.schema'})
+    : undefined;
+}
+
+function textFormat({text}: JsonObject): JsonObject | undefined {
+  const format = isObject(text) ? text['format'] : undefined;
+  return isObject(format) ? format : undefined;
+}
+
+function isSchemaMissing(format: JsonObject | undefined): boolean {
+  return format?.['type'] === 'json_schema' && !isObject(format['schema']);
+}
+
+/** What form the text shall have: llama-server of today reads it only where chats have it. */
+function formOf(body: JsonObject): JsonObject {
+  const format = textFormat(body);
+  if (format === undefined) return {};
+  const {type, ...schema} = format;
+  return {response_format: type === 'json_schema' ? {type, json_schema: schema} : format};
 }
 
 /** Reasoning without its text says nothing to a model here, and llama-server refuses it. */

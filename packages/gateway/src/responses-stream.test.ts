@@ -5,7 +5,7 @@ import {truncated} from './reply.ts';
 import {responsesAssembly, responsesTranslator} from './responses-stream.ts';
 
 /** Of an engine that holds a hundred tokens. */
-const origin = {id: 'r1', atSeconds: 1, contextOfRun: () => 100};
+const origin = {id: 'r1', atSeconds: 1, nowSeconds: () => 9, contextOfRun: () => 100};
 
 /** The last event of a response that wrote so many tokens. */
 function completed(tokens: number) {
@@ -36,6 +36,27 @@ test('a response that ended by itself is completed', t => {
   }
 });
 
+test('a response says when it was completed, and one that was cut that it never was', t => {
+  t.like(assembled({}, 3), {created_at: 1, completed_at: 9});
+  t.like(assembled({max_output_tokens: 3}, 3), {completed_at: null});
+});
+
+test('reasoning that is done says so in the end, as the text does', t => {
+  const assembly = responsesAssembly({}, origin);
+  const output = [
+    {type: 'reasoning', id: 'r1', content: []},
+    {type: 'message', id: 'm1', status: 'completed'},
+  ];
+  const response = {status: 'completed', output, usage: {output_tokens: 1, total_tokens: 2}};
+  assembly.take({name: 'response.completed', data: JSON.stringify({response})});
+  t.like(assembly.result(), {
+    output: [
+      {id: 'r1', status: 'completed'},
+      {id: 'm1', status: 'completed'},
+    ],
+  });
+});
+
 test('a response that filled the context is incomplete for the same reason, as OpenAI says it', t => {
   const cut = {status: 'incomplete', incomplete_details: {reason: 'max_output_tokens'}};
   t.like(assembled({}, 95), cut);
@@ -55,6 +76,14 @@ test('a stream that max_output_tokens cut ends with response.incomplete, and is 
     /^event: response\.incomplete\ndata: \{"type":"response\.incomplete".*"reason":"max_output_tokens"/u,
   );
   t.true(translator.isWhole());
+});
+
+test("a client that asks for llama-server's own times or progress gets its end of a response too, cut or not", t => {
+  for (const own of [{timings_per_token: true}, {return_progress: true}]) {
+    const translator = responsesTranslator({max_output_tokens: 3, ...own}, origin);
+    const text = translator.translate(completed(3));
+    t.regex(typeof text === 'string' ? text : '', /^event: response\.completed\n[^]*"status":"completed"/u);
+  }
 });
 
 test('the item that was cut says so too in a stream, and one before it does not', t => {

@@ -14,6 +14,7 @@ import {problemFromErrorEvent} from './upstream-problem.ts';
 interface Origin extends Pick<Situation, 'contextOfRun'> {
   readonly id: string;
   readonly atSeconds: number;
+  readonly nowSeconds: () => number;
 }
 
 /**
@@ -137,19 +138,30 @@ const inPart = /^response\.(?:content_part|output_text|reasoning_text)\./u;
 class ResponseFields {
   readonly #asked: JsonObject;
   readonly #contextOfRun: Situation['contextOfRun'];
+  readonly #nowSeconds: () => number;
   #known: JsonObject;
 
-  constructor(asked: JsonObject, {id, atSeconds, contextOfRun}: Origin) {
+  constructor(asked: JsonObject, {id, atSeconds, nowSeconds, contextOfRun}: Origin) {
     this.#asked = asked;
     this.#contextOfRun = contextOfRun;
+    this.#nowSeconds = nowSeconds;
     this.#known = {id: `resp_${id}`, object: 'response', created_at: atSeconds, status: 'in_progress'};
   }
 
   fill(response: JsonObject): JsonObject {
     this.#known = {...this.#known, ...response};
     const {usage, output, status} = this.#known;
-    const cut = status === 'completed' && this.#isCut(usage) ? incomplete(output) : {};
-    return this.#describe({...this.#known, ...cut, usage: usageOf(usage)});
+    return this.#describe({
+      ...this.#known,
+      ...(status === 'completed' ? this.#end(usage, output) : {}),
+      usage: usageOf(usage),
+    });
+  }
+
+  #end(usage: unknown, output: unknown): JsonObject {
+    const items = settled(output);
+    if (!isOfLlama(this.#asked) && this.#isCut(usage)) return incomplete(items);
+    return {completed_at: this.#known['completed_at'] ?? this.#nowSeconds(), output: items};
   }
 
   /**
@@ -173,6 +185,11 @@ class ResponseFields {
   }
 }
 
+/** Only clients of llama-server's own ask for these, and they wait for `response.completed` however it ends. */
+function isOfLlama({timings_per_token: times, return_progress: progress}: JsonObject): boolean {
+  return times === true || progress === true;
+}
+
 /** A limit below nothing is none. */
 function isAtLeast(count: unknown, limit: unknown): boolean {
   return isCount(count) && isCount(limit) && count >= limit;
@@ -182,9 +199,14 @@ function isCount(value: unknown): value is number {
   return typeof value === 'number' && value >= 0;
 }
 
-/** The last item is the one that was cut. OpenAI gives this reason for a full context too. */
-function incomplete(output: unknown): JsonObject {
+/** llama-server says of a reasoning that it is done, and when a response was, only to who does not stream. */
+function settled(output: unknown): readonly unknown[] {
   const items: readonly unknown[] = Array.isArray(output) ? output : [];
+  return items.map(item => (isObject(item) ? {status: 'completed', ...item} : item));
+}
+
+/** The last item is the one that was cut. OpenAI gives this reason for a full context too. */
+function incomplete(items: readonly unknown[]): JsonObject {
   const last = items.at(-1);
   return {
     status: 'incomplete',
@@ -194,6 +216,7 @@ function incomplete(output: unknown): JsonObject {
 }
 
 const usual: JsonObject = {
+  completed_at: null,
   error: null,
   incomplete_details: null,
   instructions: null,

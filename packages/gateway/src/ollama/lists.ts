@@ -30,12 +30,22 @@ function entry(name: string, report: ModelReport, modifiedWallMs: number): JsonO
   return {
     name: tagged(name),
     model: tagged(name),
+    ...factsOf(report, modifiedWallMs),
+    nodes: report.nodes.map(({name: node}) => node),
+  };
+}
+
+/** Pure: what lists in Ollama's form say of a model besides its name. */
+export function factsOf(
+  report: ModelReport,
+  modifiedWallMs: number,
+): JsonObject & {readonly capabilities: readonly string[]} {
+  return {
     modified_at: new Date(modifiedWallMs).toISOString(),
     size: report.sizeBytes,
     digest: digestText(report),
     details: detailsOf(report),
     capabilities: capabilitiesOf(report),
-    nodes: report.nodes.map(({name: node}) => node),
   };
 }
 
