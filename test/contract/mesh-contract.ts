@@ -200,6 +200,30 @@ function failureContract(check: Check): void {
     t.is(response.record(), undefined);
   });
 
+  check('what an answer has said until it breaks is read, and then comes the failure', async (t, place) => {
+    const [a, b] = await linkedPair(place);
+    const isRead = Promise.withResolvers<void>();
+    const breaks = async function* (): AsyncGenerator<Uint8Array> {
+      yield text('1');
+      await isRead.promise; // so that the asker waits for what comes together with the break
+      yield text('2');
+      yield text('3');
+      throw new Fault('ENGINE_FAILED', 'llama-server died');
+    };
+    b.offer = async () => leaseOf(async () => responseOf(breaks())).lease;
+    await using lease = await accept(a, b);
+    const response = await lease.run(text('{}'), never);
+    let said = '';
+    const reading = async (): Promise<void> => {
+      for await (const chunk of response.body) {
+        said += new TextDecoder().decode(chunk);
+        isRead.resolve();
+      }
+    };
+    await fails(t, reading());
+    t.is(said, '123');
+  });
+
   check('a run that breaks before any output fails with its code and reason', async (t, place) => {
     const [a, b] = await linkedPair(place);
     const held = leaseOf(async () => {
