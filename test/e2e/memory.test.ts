@@ -39,9 +39,10 @@ async function loaded({url}: Daemon): Promise<string> {
 
 test.serial('C43: of three models two fit: any order of requests works, and what is used least goes', async t => {
   const daemon = await startTight(t, 'a', 'b', 'c');
-  for (const model of ['a', 'a', 'a', 'b']) t.is(await ask(daemon, model), 200);
+  // Often: it counts by the time that a load takes, and on a busy machine one takes longer by chance.
+  for (const model of 'aaaaaaaab') t.is(await ask(daemon, model), 200);
   t.is(await ask(daemon, 'c'), 200);
-  t.is(await loaded(daemon), 'ac', 'b was used once, a three times');
+  t.is(await loaded(daemon), 'ac', 'b was used once, a eight times');
   t.is(loads(daemon), 'a b c');
 
   for (const model of 'bcabacb') t.is(await ask(daemon, model), 200, model);
