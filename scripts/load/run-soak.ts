@@ -37,6 +37,8 @@ export interface SoakOptions {
   readonly seed: number;
   /** Between two disturbances, at least and at most; `usualPauseMs` unless given. */
   readonly pauseMs?: readonly [min: number, max: number];
+  /** It goes on until there have been so many of each, however long that takes; none unless given. */
+  readonly atLeast?: {readonly requests: number; readonly disturbances: number};
   readonly say: (line: string) => void;
 }
 
@@ -70,7 +72,8 @@ interface Node {
   descriptorsBefore: number;
 }
 
-export async function runSoak({minutes, seed, pauseMs = usualPauseMs, say}: SoakOptions): Promise<SoakReport> {
+export async function runSoak(options: SoakOptions): Promise<SoakReport> {
+  const {minutes, seed, pauseMs = usualPauseMs, atLeast = {requests: 0, disturbances: 0}, say} = options;
   await using cleanup = new AsyncDisposableStack();
   const teardown = {teardown: (run: () => unknown): void => cleanup.defer(async () => void (await run()))};
   const nodes = await startNodes(teardown, `soak-${process.pid}`);
@@ -78,7 +81,8 @@ export async function runSoak({minutes, seed, pauseMs = usualPauseMs, say}: Soak
   const disturbances = new Tally();
   const random = dice(seed);
   const endMs = performance.now() + minutes * 60_000;
-  const goesOn = (): boolean => performance.now() < endMs;
+  const goesOn = (): boolean =>
+    performance.now() < endMs || outcomes.total < atLeast.requests || disturbances.total < atLeast.disturbances;
 
   await Promise.all(names.map(async model => askOnce({url: urlOf(nodes[0]), model, ...plain(3)})));
   for (const node of nodes) node.descriptorsBefore = descriptorsOf(node.daemon.pid);

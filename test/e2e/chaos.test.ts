@@ -8,7 +8,9 @@ test.serial(
   'S79, S89, S90: every request ends with a name while daemons are killed, stopped and cut off; none is replayed',
   async t => {
     t.timeout(300_000);
-    const report = await runChaos({...pace, seed: Date.now() % 1000, say: line => t.log(line)});
+    const seed = Date.now() % 1000;
+    const report = await runChaos({...pace, seed, say: line => t.log(line)});
+    t.log(`seed ${seed}`);
     t.log(`\n${report.outcomes.list()}\n${report.disturbances.list()}`);
     t.deepEqual(report.faults, []);
     t.true(report.outcomes.total >= 60);

@@ -36,8 +36,9 @@ test('a second start on one data folder names the first and ends with 1', async 
   t.true(second.stderr.includes(`already running (pid ${daemon.pid}, ${daemon.url})`), second.stderr);
 });
 
+// Not beside the others of this file, each of which starts programs: it is timed.
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-  test(`${signal} ends a daemon cleanly, within 5 seconds and with 0`, async t => {
+  test.serial(`${signal} ends a daemon cleanly, within 5 seconds and with 0`, async t => {
     const daemon = await startDaemon(t);
     const startedMs = systemClock.monotonicMs();
     daemon.kill(signal);

@@ -63,7 +63,9 @@ async function startListener(
     }
     response.end('data: [DONE]\n\n');
   };
-  const server = createServer((request, response) => void answer(request, response));
+  const server = createServer((request, response) => {
+    answer(request, response).catch(() => response.destroy()); // whoever asked is gone
+  });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   t.teardown(() => server.close().closeAllConnections());

@@ -4,7 +4,7 @@ import test from 'ava';
 import {systemClock} from '@hearsay/cli';
 import {chat, chatText, collect, counted, deltaOf} from '../support/chat.ts';
 import {startDaemon} from '../support/daemon.ts';
-import {sharedHolders, workingOf} from '../support/holders.ts';
+import {freezeEngines, loadOnly, sharedHolders, workingOf} from '../support/holders.ts';
 import {modelFolder, tinyModel} from '../support/models.ts';
 import {childrenWith, processesWith} from '../support/processes.ts';
 import {busyAt, engines, models, nodes, requests, status} from '../support/reports.ts';
@@ -45,7 +45,7 @@ test.serial('R1, C7: a client that leaves frees the slot on the other node', asy
   t.is(await busyAt(holder.url), 1);
   controller.abort();
   await until('the slot is free', async () => (await busyAt(holder.url)) === 0, 1000);
-  t.is((await status(entry.url)).inFlight, 0);
+  await until('nothing is in flight', async () => (await status(entry.url)).inFlight === 0, 1000);
   const {text} = await chatText(entry.url, {...endless, max_tokens: 3});
   t.is(text, counted(3));
 });
@@ -93,8 +93,9 @@ test.serial('one death of llama-server with many requests under way is one failu
   if (!first) return t.fail();
   const {model} = endless;
   t.is((await entry.cli('load', model, '--node', first.name, '--slots', '8')).code, 0);
+  freezeEngines(t, first); // none may end before all have begun
   const pinned = {'content-type': 'application/json', 'x-hearsay-policy': `pin=${first.name}`};
-  const messages = [{role: 'user', content: 'word '.repeat(500)}];
+  const messages = [{role: 'user', content: 'count'}];
   const answers = Array.from({length: 8}, async () =>
     fetch(`${entry.url}/v1/chat/completions`, {
       method: 'POST',
@@ -102,7 +103,7 @@ test.serial('one death of llama-server with many requests under way is one failu
       body: JSON.stringify({model, max_tokens: 1, messages}),
     }),
   );
-  await until('they are under way', async () => (await engines(entry.url))[0]?.busy === 8);
+  await until('they are under way', async () => (await busyAt(first.url)) === 8);
   for (const pid of childrenWith('tiny-deep-F16', [first.pid])) process.kill(pid, 'SIGKILL');
   for (const answer of answers) t.is((await answer).status, 502);
   // Eight failures in a row would be half a minute; a broken connection may cost the node half a second.
@@ -130,26 +131,31 @@ test.serial(
 test.serial('S84: killed before its first piece with nobody else to ask, the client gets a real status', async t => {
   const [entry, holder] = await take(1);
   if (!holder) return t.fail();
-  const answer = chatText(entry.url, {...endless, messages: [{role: 'user', content: 'word '.repeat(500)}]});
+  await loadOnly(entry, endless.model, holder);
+  const wake = freezeEngines(t, holder);
+  const answer = chatText(entry.url, endless);
   await until('it works', async () => (await busyAt(holder.url)) === 1);
   end(holder, 'SIGKILL');
+  wake();
   t.true([502, 503].includes((await answer).status));
 });
 
 test.serial('S83, S34: the serving daemon is killed before its first piece: another node answers', async t => {
-  const [entry, ...holders] = await take(2);
-  const long = {...endless, max_tokens: 5, messages: [{role: 'user', content: 'word '.repeat(150)}]};
-  const answer = chatText(entry.url, long);
-  const serving = await until('somebody works on it', async () => workingOf(holders));
+  const [entry, serving, other] = await take(2);
+  if (!serving || !other) return t.fail();
+  await loadOnly(entry, endless.model, serving);
+  const wake = freezeEngines(t, serving);
+  const answer = chatText(entry.url, {...endless, max_tokens: 5});
+  await until('it works', async () => (await busyAt(serving.url)) === 1);
   end(serving, 'SIGKILL');
+  wake();
   const {status: code, text, done} = await answer;
   t.is(code, 200);
   t.is(text, counted(5));
   t.true(done);
-  const other = holders.find(({name}) => name !== serving.name);
   // Not by the headers: on a slow machine they leave before another node is found, so that the client hears something.
   const [request] = await requests(entry.url);
-  t.like(request, {nodeName: other?.name, attempts: 2, outcome: 'finished'});
+  t.like(request, {nodeName: other.name, attempts: 2, outcome: 'finished'});
 });
 
 test.serial('SIGTERM lets a running answer end while new requests go elsewhere, and then the node ends', async t => {
@@ -157,12 +163,14 @@ test.serial('SIGTERM lets a running answer end while new requests go elsewhere, 
   if (!holder) return t.fail();
   const {events} = await chat(entry.url, {...endless, max_tokens: 100});
   await events.next();
+  const wake = freezeEngines(t, holder); // it must not end before all has been looked at
   end(holder, 'SIGTERM');
   await until('all know that it takes nothing new', async () =>
     (await nodes(entry.url)).some(({name, state}) => name === holder.name && state === 'draining'),
   );
   const refused = await chat(holder.url, {...endless, max_tokens: 1});
   t.is(refused.status, 503);
+  wake();
   const {done, error} = await collect(events);
   t.true(done, error?.message);
   t.is(await holder.exited, 0);
@@ -171,9 +179,11 @@ test.serial('SIGTERM lets a running answer end while new requests go elsewhere, 
 test.serial(
   'SIGTERM at a node that only passes requests on turns new ones away at once, and ends with the last',
   async t => {
-    const [entry] = await take(1);
+    const [entry, holder] = await take(1);
+    if (!holder) return t.fail();
     const {events} = await chat(entry.url, {...endless, max_tokens: 100});
     await events.next();
+    const wake = freezeEngines(t, holder); // it must not end before all has been looked at
     entry.kill('SIGTERM');
     await until('it drains', () => entry.stderr().includes('may go on for'));
     const refused = await fetch(`${entry.url}/v1/messages`, {
@@ -183,6 +193,7 @@ test.serial(
     t.deepEqual([refused.status, refused.headers.get('connection')], [529, 'close']);
     t.regex(await refused.text(), /node is shutting down/u);
     t.is((await fetch(`${entry.url}/ready`)).status, 503);
+    wake();
     const {done, error} = await collect(events);
     t.true(done, error?.message);
     t.is(await entry.exited, 0);

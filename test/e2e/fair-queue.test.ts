@@ -2,6 +2,7 @@ import test from 'ava';
 import {startDaemon} from '../support/daemon.ts';
 import type {Daemon} from '../support/daemon.ts';
 import {modelFolder} from '../support/models.ts';
+import {requests} from '../support/reports.ts';
 import {scriptedEngine} from '../support/scripted-engine.ts';
 import {until} from '../support/until.ts';
 
@@ -33,7 +34,9 @@ test.serial('a program with one request is served in turn with one that has sent
     return answer;
   };
   const greedy = Array.from({length: 20}, async () => note('greedy'));
-  await until('they wait', async () => (await daemon.cli('requests')).stdout.includes('waiting, number 9'));
+  const waiting = async () => (await requests(daemon.url)).filter(({position}) => position !== undefined);
+  await until('they wait', async () => (await waiting()).length >= 12);
+  t.regex((await daemon.cli('requests')).stdout, /waiting, number \d/u);
   const {id} = await note('modest');
   const answers = await Promise.all(greedy);
   t.is(order.at(-1), 'greedy', order.join());

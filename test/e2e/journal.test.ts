@@ -3,8 +3,8 @@ import {join} from 'node:path';
 import test from 'ava';
 import {chat, chatText, collect, counted} from '../support/chat.ts';
 import {startDaemon} from '../support/daemon.ts';
-import {sharedHolders, workingOf} from '../support/holders.ts';
-import {engines, requests as journaled} from '../support/reports.ts';
+import {freezeEngines, loadOnly, sharedHolders} from '../support/holders.ts';
+import {busyAt, engines, requests as journaled} from '../support/reports.ts';
 import {until} from '../support/until.ts';
 
 const model = 'tiny-deep-F16';
@@ -63,16 +63,19 @@ test.serial('both ends keep their side, and neither keeps what was said', async 
 });
 
 test.serial('S82, S98, S97: why tells the story of a request that was moved, and replay agrees', async t => {
-  const [entry, ...holders] = await take(2);
-  const messages = [{role: 'user', content: 'word '.repeat(150)}];
-  const answer = chatText(entry.url, {model, max_tokens: 5, messages});
-  const serving = await until('somebody works on it', async () => workingOf(holders));
+  const [entry, serving, spare] = await take(2);
+  if (!serving || !spare) return t.fail();
+  await loadOnly(entry, model, serving);
+  const wake = freezeEngines(t, serving);
+  const answer = chatText(entry.url, {model, max_tokens: 5});
+  await until('it works', async () => (await busyAt(serving.url)) === 1);
   // What a node has taken it may tell a moment later, together with the head of its answer.
   await until('the entry knows it', async () => (await journaled(entry.url))[0]?.digest !== undefined);
   end(serving, 'SIGKILL');
+  wake();
   const {headers, status, text} = await answer;
   t.deepEqual([status, text], [200, counted(5)]);
-  const other = holders.find(({name}) => name !== serving.name)?.name ?? '';
+  const other = spare.name;
 
   const why = await entry.cli('why', idOf(headers));
   t.is(why.code, 0, why.stderr);

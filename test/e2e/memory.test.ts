@@ -2,6 +2,7 @@ import test from 'ava';
 import {chat, chatText, collect, counted, deltaOf} from '../support/chat.ts';
 import {startDaemon} from '../support/daemon.ts';
 import type {Daemon} from '../support/daemon.ts';
+import {freezeEngines} from '../support/holders.ts';
 import {modelFolder} from '../support/models.ts';
 import {roomyModels, roomyVariables} from '../support/roomy-models.ts';
 import {engines, models} from '../support/reports.ts';
@@ -39,9 +40,10 @@ async function loaded({url}: Daemon): Promise<string> {
 
 test.serial('C43: of three models two fit: any order of requests works, and what is used least goes', async t => {
   const daemon = await startTight(t, 'a', 'b', 'c');
-  for (const model of ['a', 'a', 'a', 'b']) t.is(await ask(daemon, model), 200);
+  // Often: it counts by the time that a load takes, and on a busy machine one takes longer by chance.
+  for (const model of 'aaaaaaaab') t.is(await ask(daemon, model), 200);
   t.is(await ask(daemon, 'c'), 200);
-  t.is(await loaded(daemon), 'ac', 'b was used once, a three times');
+  t.is(await loaded(daemon), 'ac', 'b was used once, a eight times');
   t.is(loads(daemon), 'a b c');
 
   for (const model of 'bcabacb') t.is(await ask(daemon, model), 200, model);
@@ -80,11 +82,13 @@ test.serial('when all memory is in use a request waits for it, disturbs nobody, 
   const streams = await Promise.all(
     ['aslow', 'bslow'].map(async model => chat(daemon.url, {model, max_tokens: 300, ignore_eos: true})),
   );
+  const wake = freezeEngines(t, daemon); // both stream until all has been looked at
   const waiting = ask(daemon, 'c');
   await until('it is shown as loading', async () =>
     (await engines(daemon.url)).some(({name, state}) => name === 'c' && state === 'loading'),
   );
   t.notRegex(loads(daemon), /c/u);
+  wake();
   const ended = await Promise.all(streams.map(async ({events}) => collect(events)));
   t.deepEqual(
     ended.map(({text, done}) => [text, done]),

@@ -145,7 +145,10 @@ test.serial('embed and embeddings, local and remote', async t => {
 test.serial('load, ps, show and unload', async t => {
   for (const {client, holder, url} of clients(await startTwoNodes(t, ['tiny-count-F16.gguf']))) {
     t.like(await client.generate({model: count, prompt: ''}), {response: '', done: true, done_reason: 'load'});
-    const {models: running} = await client.ps();
+    const running = await until('the node has heard that it is loaded', async () => {
+      const {models: all} = await client.ps();
+      return all.length > 0 ? all : undefined;
+    });
     t.like(running[0], {name: `${count}:latest`, model: `${count}:latest`});
     t.true(Date.parse(String(running[0]?.expires_at)) > Date.now());
     t.true((running[0]?.digest.length ?? 0) === 64 && (running[0]?.size ?? 0) > 1000);

@@ -1,7 +1,7 @@
 import test from 'ava';
 import {Ollama} from 'ollama';
 import {counted} from '../support/chat.ts';
-import {sharedHolders, workingOf} from '../support/holders.ts';
+import {freezeEngines, loadOnly, sharedHolders} from '../support/holders.ts';
 import {childrenWith} from '../support/processes.ts';
 import {busyAt, requests, status} from '../support/reports.ts';
 import {until} from '../support/until.ts';
@@ -14,14 +14,16 @@ const {take, end} = sharedHolders(model);
 const errorOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 test.serial('S83: a node that dies before its first piece is replaced, and the client sees nothing of it', async t => {
-  const [entry, ...holders] = await take(2);
-  const long = [{role: 'user', content: 'word '.repeat(150)}];
-  const answer = new Ollama({host: entry.url}).chat({model, messages: long, options: {num_predict: 3}});
-  const serving = await until('somebody works on it', async () => workingOf(holders));
+  const [entry, serving, other] = await take(2);
+  if (!serving || !other) return t.fail();
+  await loadOnly(entry, model, serving);
+  const wake = freezeEngines(t, serving);
+  const answer = new Ollama({host: entry.url}).chat({...request, options: {num_predict: 3}});
+  await until('it works', async () => (await busyAt(serving.url)) === 1);
   end(serving, 'SIGKILL');
+  wake();
   t.is((await answer).message.content, counted(3));
-  const other = holders.find(({name}) => name !== serving.name);
-  t.like((await requests(entry.url))[0], {nodeName: other?.name, attempts: 2, outcome: 'finished'});
+  t.like((await requests(entry.url))[0], {nodeName: other.name, attempts: 2, outcome: 'finished'});
 });
 
 for (const kind of ['a stream', 'a whole answer'] as const) {

@@ -121,9 +121,11 @@ test.serial('C6: a client that leaves a transcript frees the slot while others g
       t.true(said - saidBefore < 200, `it was not waited for: a transcript has 400 tokens, ${said - saidBefore} came`);
     }
   }
-  const ended = (await requests(holder.url)).filter(({endpoint}) => endpoint === '/v1/audio/transcriptions');
+  const transcripts = async () =>
+    (await requests(holder.url)).filter(({endpoint}) => endpoint === '/v1/audio/transcriptions');
+  await until('all have ended', async () => (await transcripts()).every(({outcome}) => outcome !== undefined));
   t.deepEqual(
-    ended.map(({outcome}) => outcome),
+    (await transcripts()).map(({outcome}) => outcome),
     ['cancelled', 'cancelled', 'cancelled', 'cancelled'],
   );
   stop.abort();

@@ -4,7 +4,7 @@ import {startDaemon} from '../support/daemon.ts';
 import type {Daemon} from '../support/daemon.ts';
 import {sharedHolders} from '../support/holders.ts';
 import {modelFolder} from '../support/models.ts';
-import {aliveNames, engines, models} from '../support/reports.ts';
+import {aliveNames, engines, models, requests} from '../support/reports.ts';
 import {timed, until} from '../support/until.ts';
 
 const [count, other, third] = ['tiny-count-F16', 'tiny-other-Q4_0', 'tiny-count-Q8_0'];
@@ -44,11 +44,14 @@ test.serial(
       });
       return {code: response.status, node: response.headers.get('x-hearsay-node'), text: await response.text()};
     };
+    await until('the load is known', async () => (await engines(entry.url)).some(({state}) => state === 'ready'));
     t.like(await ask(), {code: 200, node: best.name});
 
     const wake = freeze(t, best);
     const answer = await ask();
-    t.deepEqual([answer.code, answer.node], [200, second.name], answer.text);
+    t.is(answer.code, 200, answer.text);
+    // Not by the header: on a slow machine it leaves before another node is found.
+    t.like((await requests(entry.url))[0], {nodeName: second.name, outcome: 'finished'}, answer.text);
     wake();
     await until('it is chosen again', async () => (await ask(`pin=${best.name}`)).code === 200);
     t.is((await entry.cli('stop', count, '--node', second.name)).code, 0);
@@ -80,7 +83,9 @@ test.serial(
     if (!well || !silent || !mute) return t.fail();
     await until(
       'all know all',
-      async () => (await aliveNames(entry.url)).length === 4 && (await models(entry.url)).length === 2,
+      async () =>
+        (await aliveNames(entry.url)).length === 4 &&
+        (await models(entry.url)).map(({name, nodes}) => `${name} ${nodes.length}`).join() === `${count} 1,${other} 2`,
     );
     for (const [model, node] of [
       [count, well.name],

@@ -2,7 +2,7 @@ import test from 'ava';
 import {chat, chatText, collect, counted, deltaOf} from '../support/chat.ts';
 import {startDaemon} from '../support/daemon.ts';
 import type {Daemon} from '../support/daemon.ts';
-import {sharedHolders, workingOf} from '../support/holders.ts';
+import {freezeEngines, loadOnly, sharedHolders, workingOf} from '../support/holders.ts';
 import {childrenWith} from '../support/processes.ts';
 import {busyAt, models, requests} from '../support/reports.ts';
 import {timed, until} from '../support/until.ts';
@@ -27,15 +27,16 @@ function sleep(t: Parameters<typeof startDaemon>[0], daemon: Daemon): () => void
 test.serial(
   'R102: a node falls asleep before output: another answers, and it drops the request when it wakes',
   async t => {
-    const [entry, ...holders] = await take(2);
-    const messages = [{role: 'user', content: 'word '.repeat(150)}];
-    const answer = chatText(entry.url, {model: deep, max_tokens: 5, ignore_eos: true, messages});
-    const serving = await until('somebody works on it', async () => workingOf(holders));
+    const [entry, serving, other] = await take(2);
+    if (!serving || !other) return t.fail();
+    await loadOnly(entry, deep, serving);
+    freezeEngines(t, serving); // asleep a moment before the rest of its machine, so that there is no output
+    const answer = chatText(entry.url, {model: deep, max_tokens: 5, ignore_eos: true});
+    await until('it works', async () => (await busyAt(serving.url)) === 1);
     const wake = sleep(t, serving);
     const {status, text, done} = await answer;
     t.deepEqual([status, text, done], [200, counted(5), true]);
-    const other = holders.find(({name}) => name !== serving.name);
-    t.like((await requests(entry.url))[0], {nodeName: other?.name, outcome: 'finished'});
+    t.like((await requests(entry.url))[0], {nodeName: other.name, outcome: 'finished'});
     wake();
     await until('it has let go of the request', async () => (await busyAt(serving.url)) === 0, 60_000);
   },

@@ -2,20 +2,16 @@ import {execFile} from 'node:child_process';
 import {randomUUID} from 'node:crypto';
 import {setTimeout as sleep} from 'node:timers/promises';
 import {promisify} from 'node:util';
-import test from 'ava';
 import {startDaemon} from '../support/daemon.ts';
 import type {Daemon} from '../support/daemon.ts';
 import {modelFolder} from '../support/models.ts';
-import {switchedLan, whyNoNamespaces} from '../support/network-namespaces.ts';
+import {meetMsMax, netTest} from '../support/net-trial.ts';
+import {switchedLan} from '../support/network-namespaces.ts';
 import {until} from '../support/until.ts';
-
-const missing = whyNoNamespaces();
-if (missing !== undefined) console.log(`test/net is skipped: ${missing}`);
-const netTest = missing === undefined ? test.serial : test.skip;
 
 /** A client on the same host as the daemon: its gateway is on loopback there. */
 async function curl(within: readonly string[], url: string, body?: object): Promise<string> {
-  const [program, ...args] = [...within, 'curl', '-sS', '-m', '5', '-D', '-', url];
+  const [program, ...args] = [...within, 'curl', '-sS', '-m', '60', '-D', '-', url];
   const {stdout} = await promisify(execFile)(program, [...args, ...(body ? ['-d', JSON.stringify(body)] : [])]);
   return stdout;
 }
@@ -28,6 +24,7 @@ async function alive(within: readonly string[], daemon: Daemon): Promise<number>
 netTest(
   'S100, R61: two hosts on a switch without a router find each other, and again after the cable was out',
   async t => {
+    t.timeout(400_000);
     const lan = switchedLan(t, 2);
     const mesh = `test-${randomUUID().slice(0, 8)}`;
     const files = ['tiny-count-F16', 'tiny-other-Q4_0'];
@@ -52,8 +49,8 @@ netTest(
         messages: [{role: 'user', content: 'count'}],
       });
 
-    await until('they know each other', async () => (await alive(here, first)) === 2, 3000);
-    await until('the other runs it', async () => / 1 2 3"/u.test(await askOther()), 3000);
+    await until('they know each other', async () => (await alive(here, first)) === 2, meetMsMax);
+    await until('the other runs it', async () => / 1 2 3"/u.test(await askOther()), meetMsMax);
     t.regex(await askOther(), /x-hearsay-node: h1/iu);
 
     lan.cable(1, 'down');
@@ -61,19 +58,20 @@ netTest(
     await sleep(12_000);
     t.regex(await askOther(), /HTTP\/1\.1 (?:404|503)/u);
     lan.cable(1, 'up');
-    await until('they route to each other again', async () => / 1 2 3"/u.test(await askOther()), 3000);
-    t.is(await alive(here, first), 2);
+    await until('they route to each other again', async () => / 1 2 3"/u.test(await askOther()), meetMsMax);
+    await until('it is alive', async () => (await alive(here, first)) === 2, meetMsMax);
   },
 );
 
 netTest('S3, S4: naming a peer on one side is enough, and both may use it', async t => {
+  t.timeout(400_000);
   const lan = switchedLan(t, 2);
   const mesh = `test-${randomUUID().slice(0, 8)}`;
   const folder = await modelFolder(t, 'tiny-count-F16.gguf');
   const second = await startDaemon(t, {name: 'h1', mesh, meshPort: 4328, models: [folder], within: lan.within(1)});
   const first = await startDaemon(t, {name: 'h0', mesh, peers: [` ${lan.address(1)} `], within: lan.within(0)});
-  await until('they know each other', async () => (await alive(lan.within(0), first)) === 2, 3000);
-  await until('from the other side too', async () => (await alive(lan.within(1), second)) === 2, 3000);
+  await until('they know each other', async () => (await alive(lan.within(0), first)) === 2, meetMsMax);
+  await until('from the other side too', async () => (await alive(lan.within(1), second)) === 2, meetMsMax);
   t.pass();
 });
 

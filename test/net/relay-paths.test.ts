@@ -6,6 +6,9 @@ import {timed, until} from '../support/until.ts';
 /** Issue 6 asks for ten minutes; a person has the patience: `HEARSAY_LONG_STREAM_S=600 npm run test:net`. */
 const longStreamS = Number(process.env['HEARSAY_LONG_STREAM_S'] ?? 20);
 
+/** A relayed peer is dialled directly every twenty seconds, and a machine of CI may need more than one try. */
+const upgradeS = 240;
+
 /** How `from` reaches the other node, and by whom. */
 async function pathOf(from: Daemon, name: string): Promise<string> {
   const seen = (await nodes(from)).find(node => node.name === name && node.state === 'alive');
@@ -34,11 +37,14 @@ netTest('a long answer crosses a relay whole, token by token', async t => {
 netTest(
   'when one side can be reached the path becomes a direct one, and an answer that is running comes through whole',
   async t => {
-    const {nat, left, right} = await twoLans(t, {announce: lans => [`${lans.outside('left')}:4328`], paced: true});
+    const {nat, left, right, hurry} = await twoLans(t, {
+      announce: lans => [`${lans.outside('left')}:4328`],
+      paced: true,
+    });
     await until('they meet', async () => (await alive(left)) === 'left relay right', meetMsMax);
     await offersPaced(left);
     t.is(await pathOf(left, 'right'), 'relayed relay');
-    const answer = pacedStream(left, 45);
+    const answer = pacedStream(left, upgradeS); // as long as it may take; it is told to end when that has been seen
     await until('it runs', async () => (await curl(left, '/hearsay/v1/status')).includes('"inFlight":1'), meetMsMax);
     nat.forward('left', 4328);
     for (const [from, name] of [
@@ -48,7 +54,8 @@ netTest(
       await until(`${from.name} goes directly`, async () => (await pathOf(from, name)) === 'direct', meetMsMax);
     }
     t.true((await curl(left, '/hearsay/v1/status')).includes('"inFlight":1'), 'it runs still');
-    t.deepEqual(counted(await answer), {tokens: 450, whole: true});
+    hurry();
+    t.deepEqual(counted(await answer), {tokens: 10 * upgradeS, whole: true});
     t.deepEqual(counted(await pacedStream(left, 1)), {tokens: 10, whole: true});
   },
 );

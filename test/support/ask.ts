@@ -50,7 +50,8 @@ export function askAll(within: readonly string[], posts: readonly {url: string; 
     texts[index] += text;
     if (status !== undefined) answers[index]?.resolve({status, text: texts[index] ?? '', request});
   });
-  child.once('exit', () => answers.forEach(({reject}) => reject(new Error('the asker ended'))));
+  // Not `exit`, which may come before the last lines have been read.
+  child.once('close', () => answers.forEach(({reject}) => reject(new Error('the asker ended'))));
   child.stdin.end(JSON.stringify(posts));
   return answers.map(({promise}, index) => {
     promise.catch(() => undefined);

@@ -15,7 +15,7 @@ import {realEnvironment} from './environment.ts';
 type Teardown = Pick<ExecutionContext, 'teardown'>;
 
 /** Longest wait for a condition: a shared machine may be slow, and a wrong one never comes. */
-const waitMsMax = 20_000;
+const waitMsMax = 100_000;
 
 /** The llama-server that `npm test` has made sure of. */
 export function testEngine(): string {

@@ -21,11 +21,26 @@ interface ForeignOptions {
   readonly variables?: Readonly<Record<string, string>>;
 }
 
+/** A free port may be somebody else's a moment later, but hardly so often. */
+const startsMax = 3;
+
 /** Resolves when it answers; it ends with the test. */
 export async function startForeignServer(
   t: Pick<ExecutionContext, 'teardown'>,
-  {model, alias, apiKey, port: wanted, flags: more = [], variables}: ForeignOptions,
+  options: ForeignOptions,
 ): Promise<ForeignServer> {
+  for (let starts = 1; ; starts += 1) {
+    const server = await tryToStart(t, options);
+    if (server !== undefined) return server;
+    if (options.port !== undefined || starts === startsMax) throw new Error('the foreign server ended at its start');
+  }
+}
+
+/** Undefined when it ends before it answers, as when its port is taken. */
+async function tryToStart(
+  t: Pick<ExecutionContext, 'teardown'>,
+  {model, alias, apiKey, port: wanted, flags: more = [], variables}: ForeignOptions,
+): Promise<ForeignServer | undefined> {
   const port = wanted ?? (await freePort());
   const flags = [
     '--host',
@@ -54,7 +69,9 @@ export async function startForeignServer(
     await exited;
   });
   const url = `http://127.0.0.1:${port}`;
-  await until('the foreign server', async () => (await health(url)) === 200, 30_000);
+  const hasEnded = (): boolean => child.exitCode !== null || child.signalCode !== null;
+  await until('the foreign server', async () => hasEnded() || (await health(url)) === 200, 30_000);
+  if (hasEnded()) return undefined;
   return {url, pid: child.pid ?? 0, kill: signal => void child.kill(signal)};
 }
 

@@ -1,8 +1,10 @@
 import {randomUUID} from 'node:crypto';
+import type {ExecutionContext} from 'ava';
 import {startDaemon} from './daemon.ts';
 import type {Daemon, DaemonOptions} from './daemon.ts';
 import {modelFolder} from './models.ts';
-import {busyAt, models} from './reports.ts';
+import {childrenWith} from './processes.ts';
+import {busyAt, engines, models} from './reports.ts';
 import {shared} from './shared.ts';
 import {until} from './until.ts';
 
@@ -55,6 +57,46 @@ export function sharedHolders(
       holder.kill(signal);
     },
   };
+}
+
+/** Loads the model on that node and nowhere else; the entry node knows it, so that requests go there. */
+export async function loadOnly(entry: Daemon, model: string, {name}: Daemon): Promise<void> {
+  const act = async (what: 'stop' | 'load', wish: object): Promise<void> => {
+    const response = await fetch(`${entry.url}/hearsay/v1/${what}`, {method: 'POST', body: JSON.stringify(wish)});
+    if (!response.ok) throw new Error(`${what}: ${response.status} ${await response.text()}`);
+    await response.text();
+  };
+  const known = async () => (await engines(entry.url)).filter(each => each.name === model);
+  await act('stop', {model});
+  await until('nobody has it loaded', async () => (await known()).length === 0);
+  await act('load', {model, node: name});
+  await until('its load is known', async () => (await known()).some(({state}) => state === 'ready'));
+}
+
+/**
+ * Stops the engines of a node in their tracks, so that nothing comes of a request before the test has done what it
+ * must do before that, however slow the machine. Wakes them when it is called, or with the test.
+ */
+export function freezeEngines(t: Pick<ExecutionContext, 'teardown'>, {pid}: Daemon): () => void {
+  const engineIds = childrenWith('--alias ', [pid]);
+  const send = (signal: NodeJS.Signals): void => {
+    for (const id of engineIds) {
+      try {
+        process.kill(id, signal);
+      } catch {
+        // It has ended with its daemon.
+      }
+    }
+  };
+  if (engineIds.length === 0) throw new Error('there is no engine');
+  let isFrozen = true;
+  const wake = (): void => {
+    if (isFrozen) send('SIGCONT');
+    isFrozen = false;
+  };
+  send('SIGSTOP');
+  t.teardown(wake);
+  return wake;
 }
 
 /** The one of them whose own engines answer a request, undefined when none does. */

@@ -48,7 +48,7 @@ export async function startHostedServer(
   let connections = 0;
   let open = 0;
   const server = createServer((request, response) => {
-    void serve(request, response);
+    serve(request, response).catch(() => response.destroy()); // whoever asked is gone
   });
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const call = await readCall(request);

@@ -24,6 +24,8 @@ export interface NatTrial {
   readonly startRelay: () => Promise<Daemon>;
   /** A further public member that relays. */
   readonly startSecondRelay: () => Promise<Daemon>;
+  /** What the paced model is saying comes to its end at once. */
+  readonly hurry: () => void;
 }
 
 /** A token of the paced model takes this long. */
@@ -49,6 +51,7 @@ export async function twoLans(
     startDaemon(t, {name, mesh, meshPort: 4328, within: nat.within(host), dataFolder, flags: ['--relay']});
   const startRelay = async (): Promise<Daemon> => startPublic('public', 'relay', relayData);
   const announced = announce?.(nat) ?? [];
+  const engine = paced ? await pacedEngine(t, nat.within('right')) : undefined;
   const [relay, left, right] = await Promise.all([
     startRelay(),
     startDaemon(t, {
@@ -64,7 +67,7 @@ export async function twoLans(
       meshPort: 4328,
       models: [await modelFolder(t, 'tiny-count-F16.gguf')],
       within: nat.within('right'),
-      flags: paced ? ['--config', await pacedEngine(t, nat.within('right'))] : [],
+      flags: engine === undefined ? [] : ['--config', engine.config],
     }),
   ]);
   await says(relay, 'lock');
@@ -80,6 +83,7 @@ export async function twoLans(
     right,
     relay,
     startRelay,
+    hurry: () => engine?.hurry(),
     async startSecondRelay() {
       const second = await startPublic('second', 'second', await scratchFolder(t));
       await joins(second);
@@ -101,8 +105,13 @@ export function chat(tokens: number, content = 'count', stream = false): readonl
   return ['-d', JSON.stringify({model: 'tiny-count-F16', max_tokens: tokens, stream, messages})];
 }
 
-/** Starts an engine that writes tokens at a pace, on that host, and gives the config file that offers it. */
-async function pacedEngine(t: Ends, within: readonly string[]): Promise<string> {
+/** An engine that writes tokens at a pace, and the config file that offers it. */
+interface PacedEngine {
+  readonly config: string;
+  readonly hurry: () => void;
+}
+
+async function pacedEngine(t: Ends, within: readonly string[]): Promise<PacedEngine> {
   const script = join(import.meta.dirname, '..', 'fixtures', 'token-engine.ts');
   const [program, ...args] = [...within, process.execPath, script];
   const child = spawn(program, args, {stdio: ['ignore', 'pipe', 'inherit']});
@@ -111,7 +120,7 @@ async function pacedEngine(t: Ends, within: readonly string[]): Promise<string> 
   const file = join(await scratchFolder(t), 'config.toml');
   const url = `http://127.0.0.1:${(line ?? '').trim()}/1/v1`;
   await writeFile(file, `[[engines.external]]\nname = "paced"\nurl = "${url}"\nslots = 4\n`);
-  return file;
+  return {config: file, hurry: () => void child.kill('SIGUSR2')};
 }
 
 /** A stream of that many seconds from the model whose tokens come at a pace. */

@@ -28,9 +28,20 @@ export function netShared<T>(what: string, start: (ends: Ends) => Promise<T>): (
 /** Seconds on a machine that has nothing else to do; busy ones of CI take ten times as long. */
 export const meetMsMax = 60_000;
 
+/** A request on a busy machine may be given to one node after the other, and none of them be quick. */
+const askSecondsMax = 180;
+
 /** An HTTP request from the host of the daemon: its gateway is on loopback there. */
 export async function curl(daemon: Daemon, path: string, ...more: readonly string[]): Promise<string> {
-  const [program, ...args] = [...daemon.within, 'curl', '-sS', '-m', '60', `${daemon.url}${path}`, ...more];
+  const [program, ...args] = [
+    ...daemon.within,
+    'curl',
+    '-sS',
+    '-m',
+    String(askSecondsMax),
+    `${daemon.url}${path}`,
+    ...more,
+  ];
   const {stdout} = await promisify(execFile)(program ?? 'curl', args, {maxBuffer: 64 * 1024 * 1024});
   return stdout;
 }

@@ -7,6 +7,9 @@ import {realEnvironment} from './environment.ts';
 import {statusReport} from './scripted-cluster.ts';
 import type {ScriptedCluster} from './scripted-cluster.ts';
 
+/** Longest wait for a condition: a shared machine may be slow, and a wrong one never comes. */
+const waitMsMax = 30_000;
+
 /** A gateway on a free port; the caller closes it. */
 export function openGateway(cluster: ScriptedCluster, changes: Partial<GatewayConfig> = {}): Promise<Gateway> {
   return startGateway(
@@ -36,7 +39,7 @@ export async function connectTo(url: string): Promise<WireClient> {
   return {
     socket,
     text: () => text,
-    until: async (pattern, withinMs = 5000) => {
+    until: async (pattern, withinMs = waitMsMax) => {
       await eventually(() => pattern.test(text), `${pattern} in what came: ${JSON.stringify(text)}`, withinMs);
       return text;
     },
@@ -45,7 +48,7 @@ export async function connectTo(url: string): Promise<WireClient> {
 }
 
 /** Waits for a condition, with a limit. */
-export async function eventually(condition: () => boolean, what: string, withinMs: number = 5000): Promise<void> {
+export async function eventually(condition: () => boolean, what: string, withinMs: number = waitMsMax): Promise<void> {
   const end = performance.now() + withinMs;
   while (!condition()) {
     if (performance.now() > end) throw new Error(`not within ${withinMs} ms: ${what}`);

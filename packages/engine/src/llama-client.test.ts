@@ -88,6 +88,22 @@ test('a cut answer is a fault, never a clean end', async t => {
   await call.closed();
 });
 
+test('what came before an answer was cut is read, however late', async t => {
+  const {client} = await clientOf(t, (request, response) => {
+    response.write('one ');
+    response.write('two', () => request.socket.destroy());
+  });
+  const call = client.call({endpoint: '/v1/completions', body}, never);
+  const response = await call.response;
+  await call.closed();
+  let said = '';
+  const reading = async (): Promise<void> => {
+    for await (const chunk of response.body) said += Buffer.from(chunk).toString();
+  };
+  await t.throwsAsync(reading, {message: 'explained'});
+  t.is(said, 'one two');
+});
+
 test('a cut answer that nobody reads does no harm', async t => {
   const {client} = await clientOf(t, (request, response) => {
     response.write('half', () => request.socket.destroy());

@@ -164,6 +164,9 @@ export class LlamaClient {
       }
     } catch (cause) {
       signal.throwIfAborted();
+      // What came before the break is still in the stream, whose iterator leaves it there.
+      const last: unknown = response.read();
+      if (last instanceof Uint8Array) yield last;
       throw await this.#options.explain(cause);
     }
     signal.throwIfAborted();

@@ -154,6 +154,9 @@ class PeerLease implements Lease {
       for await (const chunk of response) if (chunk instanceof Uint8Array) yield chunk;
     } catch (cause) {
       if (signal.aborted) throw cancelled(signal);
+      // What came together with the break is still in the stream, whose iterator leaves it there.
+      const last: unknown = response.read();
+      if (last instanceof Uint8Array) yield last;
       throw peerFailed(this.#node, 'lost its engine or went away in the middle of an answer', cause);
     }
     if (!response.complete) throw peerFailed(this.#node, 'ended an answer before it was whole', undefined);
