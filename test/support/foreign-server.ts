@@ -1,7 +1,7 @@
 import {spawn} from 'node:child_process';
 import {once} from 'node:events';
-import {createServer} from 'node:http';
 import type {ExecutionContext} from 'ava';
+import {steadyPort} from './steady-port.ts';
 import {until} from './until.ts';
 
 /** A llama-server that hearsay did not start and must not touch. */
@@ -41,7 +41,7 @@ async function tryToStart(
   t: Pick<ExecutionContext, 'teardown'>,
   {model, alias, apiKey, port: wanted, flags: more = [], variables}: ForeignOptions,
 ): Promise<ForeignServer | undefined> {
-  const port = wanted ?? (await freePort());
+  const port = wanted ?? (await steadyPort());
   const flags = [
     '--host',
     '127.0.0.1',
@@ -81,12 +81,4 @@ async function health(url: string): Promise<number> {
   } catch {
     return 0; // not listening yet
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  return typeof address === 'object' && address !== null ? address.port : 0;
 }

@@ -35,7 +35,17 @@ export async function makeModelPlace(t: ExecutionContext, files: readonly string
     if (level === 'warn' || level === 'error') warnings.push(message);
   };
   const config = {folders: [models], stores: [], digestCacheFile: join(folder, 'digests.json'), demoModel: undefined};
-  return {models, config, environment: {...realEnvironment(), log}, warnings};
+  return {models, config, environment: {...patientEnvironment(), log}, warnings};
+}
+
+/**
+ * A start waits five seconds for the first look and then goes on without it. Nearly every test relies on what that has
+ * found, and on a busy machine it may take longer.
+ */
+function patientEnvironment(): Environment {
+  const environment = realEnvironment();
+  const {clock} = environment;
+  return {...environment, clock: {...clock, after: (ms, run) => clock.after(ms < 5000 ? ms : 10 * ms, run)}};
 }
 
 let tinyFolder: Promise<string> | undefined;

@@ -5,6 +5,7 @@ import type {AddressInfo, Server} from 'node:net';
 import test from 'ava';
 import type {ExecutionContext} from 'ava';
 import {Fault, toNodeId} from '@hearsay/core';
+import {steadyPort} from '../../../test/support/steady-port.ts';
 import {DaemonClient} from './daemon-client.ts';
 import {engineOutcomesSchema} from './control-reports.ts';
 import {enginesSchema, nodesSchema, statusSchema} from './daemon-reports.ts';
@@ -109,12 +110,7 @@ for (const [httpStatus, exitCode] of meanings) {
 }
 
 test('where nobody listens the message names the address and how to start a daemon', async t => {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address: AddressInfo | string | null = server.address();
-  const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
-  server.close();
-  await once(server, 'close');
+  const url = `http://127.0.0.1:${await steadyPort()}`;
   const fault = await failure(t, new DaemonClient(url).list('/x', statusSchema));
   t.is(exitCodeOf(fault.code), 4);
   t.true(fault.message.includes(url) && fault.message.includes('hearsay serve'), fault.message);

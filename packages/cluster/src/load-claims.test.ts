@@ -6,6 +6,7 @@ import type {EngineSnapshot, KnownNode, Lease, NodeId, Policy, Worker, WorkReque
 import {beat, digest, engineBeat, model, node} from '../../../test/support/builders.ts';
 import {storedModel} from '../../../test/support/engine-trial.ts';
 import {realEnvironment} from '../../../test/support/environment.ts';
+import {manualClock} from '../../../test/support/manual-clock.ts';
 import {LoadClaims} from './load-claims.ts';
 
 const wanted = digest('a');
@@ -64,6 +65,7 @@ function trial(count: number, {delay, dead = [], full = [], heard}: TrialOptions
       });
     return new LoadClaims({
       ...realEnvironment(),
+      clock: manualClock(), // nobody gives up because this process was stopped for a while
       keeper: {
         view: () => ({...emptyView, nodes: new Map(known)}),
         reach: () =>

@@ -55,7 +55,7 @@ test('R88: an engine that was killed while nobody needs it is not started again'
 
 test('R87: a llama-server that exits at once is tried three times, then refused until the cool-down is over', async t => {
   const {engine, starts} = await scriptedEngine(t, 'for n in 1 2 3; do echo "line $n" >&2; done; exit 1');
-  const host = await trialHost(t, {engine, policy: {backoffMs: () => 10, coolDownMs: 700}});
+  const host = await trialHost(t, {engine, policy: {backoffMs: () => 10, coolDownMs: 5_000}});
   const model = await tinyModel('tiny-count-F16');
   await t.throwsAsync(countToThree(host, model), {message: /exited with code 1/u});
   t.is(await starts(), 3);
@@ -104,11 +104,19 @@ test('a broken engine is tried at once when somebody loads it by hand, has stopp
 });
 
 test('an engine that never answers is stopped, and the requests that wait for it fail', async t => {
-  const {engine, starts} = await scriptedEngine(t, 'trap "" TERM; while :; do sleep 0.05; done');
+  const {engine} = await scriptedEngine(t, 'trap "" TERM; while :; do sleep 0.05; done');
   const policy = {startTimeoutMs: 150, killAfterMs: 100, backoffMs: () => 10, coolDownMs: 60_000};
   const host = await trialHost(t, {engine, policy});
-  await t.throwsAsync(countToThree(host, await tinyModel('tiny-count-F16')), {message: /healthy in time/u});
-  t.is(await starts(), 3);
+  const model = await tinyModel('tiny-count-F16');
+  // Not by what the script notes: it may have been stopped before it came to that.
+  const processes = new Set<number>();
+  using _watch = host.onChange(() => {
+    const pid = snapshotOf(host, model)?.processId;
+    if (pid !== undefined) processes.add(pid);
+  });
+  await t.throwsAsync(countToThree(host, model), {message: /healthy in time/u});
+  t.is(processes.size, 3);
+  t.deepEqual([...processes].filter(exists), []);
 });
 
 test('a program that cannot be started is named, at the first attempt', async t => {
@@ -120,21 +128,24 @@ test('a program that cannot be started is named, at the first attempt', async t 
 });
 
 test('R90: an idle engine is unloaded after the keep-alive, which every request starts anew', async t => {
-  const host = await trialHost(t, {keepAliveMs: 600});
+  const keepAliveMs = 5_000; // so that it is not over when this process has been stopped for a while
+  const host = await trialHost(t, {keepAliveMs});
   const model = await tinyModel('tiny-count-F16');
   await countToThree(host, model);
   const pid = snapshotOf(host, model)?.processId ?? 0;
-  const first = snapshotOf(host, model)?.unloadInMs ?? 0;
-  t.true(first > 0 && first <= 600, `${first}`);
-  await until('half of the keep-alive', () => (snapshotOf(host, model)?.unloadInMs ?? 0) < 300);
+  const leftMs = (): number => snapshotOf(host, model)?.unloadInMs ?? 0;
+  const first = leftMs();
+  t.true(first > 0 && first <= keepAliveMs, `${first}`);
+  const someMs = keepAliveMs - 200;
+  await until('some of the keep-alive', () => leftMs() < someMs);
   host.load(model, {context: undefined, slots: undefined, keep: false});
-  t.true((snapshotOf(host, model)?.unloadInMs ?? 0) > 300, 'as every load by hand does');
-  await until('half of it again', () => (snapshotOf(host, model)?.unloadInMs ?? 0) < 300);
+  t.true(leftMs() > someMs, 'as every load by hand does');
+  await until('some of it again', () => leftMs() < someMs);
   const reservation = take(host, model);
   t.is(snapshotOf(host, model)?.unloadInMs, undefined, 'busy');
   await spoken(await chat(reservation));
   await reservation[Symbol.asyncDispose]();
-  t.true((snapshotOf(host, model)?.unloadInMs ?? 0) > 300);
+  t.true(leftMs() > someMs);
   await until('the unload', () => !exists(pid));
   await until('the end', () => snapshotOf(host, model) === undefined);
 });
@@ -169,7 +180,7 @@ test('a stop is over long before the engine would be killed, whether it is idle 
 });
 
 test('stop lets a running request end, takes new ones only into the line, and then starts anew for them', async t => {
-  const host = await trialHost(t, {slots: 1});
+  const host = await trialHost(t, {slots: 1, policy: {drainTimeoutMs: 600_000}});
   const model = await tinyModel('tiny-deep-F16');
   const running = take(host, model);
   const response = await chat(running, {tokens: 40});

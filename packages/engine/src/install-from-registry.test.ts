@@ -1,5 +1,6 @@
 import {execFileSync, spawn, type ChildProcessByStdio} from 'node:child_process';
 import {createHash} from 'node:crypto';
+import {writeFileSync} from 'node:fs';
 import {mkdir, mkdtemp, readdir, readFile, rm, writeFile} from 'node:fs/promises';
 import {tmpdir} from 'node:os';
 import {dirname, join} from 'node:path';
@@ -8,6 +9,7 @@ import {text} from 'node:stream/consumers';
 import {Fault} from '@hearsay/core';
 import test, {type ExecutionContext} from 'ava';
 import {realEnvironment} from '../../../test/support/environment.ts';
+import {until} from '../../../test/support/until.ts';
 import {platform} from './engine-store.ts';
 import {findEngine} from './find-engine.ts';
 import {installEngine, type InstallOptions} from './install-engine.ts';
@@ -123,6 +125,13 @@ function installElsewhere(options: InstallOptions): ChildProcessByStdio<null, Re
   return spawn(process.execPath, words, {stdio: ['ignore', 'pipe', 'inherit']});
 }
 
+/** Compilers wait once so many have run, until there is a file `go`; not for ever, as nobody may come to make it. */
+function waitAfter(count: number): string {
+  const [here, limit] = ['"${0%/*}"', 1200];
+  const isOver = `[ -e ${here}/go ] || [ "$n" -ge ${limit} ] || [ "$(cat ${here}/compiled 2>/dev/null | wc -l)" -lt ${count} ]`;
+  return `n=0; until ${isOver}; do sleep 0.05; n=$((n+1)); done;`;
+}
+
 const isLinux = process.platform === 'linux';
 const linux = isLinux ? test : test.skip; // the libraries and the linker's words are those of Linux
 if (!isLinux) console.log('skipped: installing from the registry, whose libraries are tested on Linux only');
@@ -140,11 +149,12 @@ linux('the server is compiled from the source package and linked with the librar
 });
 
 linux('a killed install leaves no engine, and the next one compiles only what is missing', async t => {
-  const {options, compiled} = await registry(t, 'sleep 0.2;');
+  const {options, folder, compiled} = await registry(t, waitAfter(4));
   const child = installElsewhere(options);
-  while ((await compiled()).length < 4) await deps.clock.sleep(10);
+  await until('four are compiled', async () => (await compiled()).length === 4, 20_000);
   child.kill('SIGKILL');
   t.is(await findEngine({searchPath: '', cacheFolder: options.cacheFolder}, deps), undefined);
+  await writeFile(join(folder, 'go'), '');
 
   let firstDone: number | undefined;
   const onProgress: InstallOptions['onProgress'] = progress => {
@@ -157,9 +167,15 @@ linux('a killed install leaves no engine, and the next one compiles only what is
 });
 
 linux('two processes that install at once make one engine, and the second says for whom it waits', async t => {
-  const {options, compiled} = await registry(t, 'sleep 0.1;');
+  const {options, folder, compiled} = await registry(t, waitAfter(0));
   const children = [installElsewhere(options), installElsewhere(options)];
-  const outputs = await Promise.all(children.map(child => text(child.stdout)));
+  const reading = children.map(child => text(child.stdout.on('data', goOnWhenOneWaits)));
+  let said = '';
+  function goOnWhenOneWaits(bytes: Buffer): void {
+    said += bytes.toString();
+    if (/wait for process \d+\n/u.test(said)) writeFileSync(join(folder, 'go'), '');
+  }
+  const outputs = await Promise.all(reading);
   const engines = outputs.map(output => output.trim().split('\n').at(-1));
   t.regex(engines[0] ?? '', /42 \(tiny\)/);
   t.is(engines[0], engines[1]);
@@ -194,7 +210,7 @@ linux('a missing compiler, and a platform without libraries, are faults that say
 });
 
 linux('an aborted install ends the compiler, keeps the reason, and leaves no engine', async t => {
-  const {options, compiled} = await registry(t, 'sleep 0.2;');
+  const {options, compiled} = await registry(t);
   const stop = new AbortController();
   const onProgress: InstallOptions['onProgress'] = progress => {
     if (progress.step === 'compile' && progress.done === 2) stop.abort(new Error('no time'));

@@ -5,6 +5,7 @@ import {join} from 'node:path';
 import test from 'ava';
 import type {ExecutionContext} from 'ava';
 import {realEnvironment} from '../../../test/support/environment.ts';
+import {steadyPort} from '../../../test/support/steady-port.ts';
 import {temporaryFolder, testEngine, tinyModel} from '../../../test/support/engine-trial.ts';
 import {LlamaServer} from './llama-server.ts';
 import type {LaunchSettings} from './llama-server.ts';
@@ -21,14 +22,6 @@ async function foreignPort(t: ExecutionContext): Promise<number> {
   await once(server, 'listening');
   t.teardown(() => server.close());
   const address = server.address();
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
@@ -56,7 +49,7 @@ test('R85: when another process has taken the chosen port, another port is used'
   let choices = 0;
   const server = await startServer(t, async () => {
     choices += 1;
-    return ports.shift() ?? freePort();
+    return ports.shift() ?? steadyPort();
   });
   t.like(await server.ready(), {context: 512, sees: false, callsTools: false});
   t.is(choices, 3);
@@ -79,7 +72,7 @@ test('a server that is stopped before it has a port starts no process', async t 
   const port = Promise.withResolvers<number>();
   const server = await startServer(t, async () => port.promise);
   server.terminate('it was stopped');
-  port.resolve(await freePort());
+  port.resolve(await steadyPort());
   t.is((await server.exited).reason, 'it was stopped');
   t.is(server.processId, undefined);
 });

@@ -1,6 +1,7 @@
 import {spawn} from 'node:child_process';
 import type {ChildProcess} from 'node:child_process';
 import {once} from 'node:events';
+import {readFileSync} from 'node:fs';
 import {mkdir, readdir, writeFile} from 'node:fs/promises';
 import {join} from 'node:path';
 import {createInterface} from 'node:readline';
@@ -8,7 +9,8 @@ import test from 'ava';
 import type {ExecutionContext} from 'ava';
 import {realEnvironment} from '../../../test/support/environment.ts';
 import {exists, hostConfig, temporaryFolder, testEngine, tinyModelPath} from '../../../test/support/engine-trial.ts';
-import {trialHost, until} from '../../../test/support/engine-trial.ts';
+import {trialHost} from '../../../test/support/engine-trial.ts';
+import {until} from '../../../test/support/until.ts';
 import {reapOrphans, writePidFile} from './pid-files.ts';
 import {processIdentity} from './process-identity.ts';
 import {startEngineHost} from './start-engine-host.ts';
@@ -84,6 +86,30 @@ test('R81: a noted process is found by its start time and command line', async t
   await writePidFile(runFolder, pid);
   await reapOrphans(runFolder, realEnvironment());
   t.is(await processIdentity(pid), undefined);
+});
+
+test('R81: a note is whole at every moment, also while the same process is noted again with other words', async t => {
+  const runFolder = await temporaryFolder(t);
+  const pid = bystander(t);
+  const file = join(runFolder, `engine-${pid}.pid`);
+  await writePidFile(runFolder, pid);
+  const whole = readFileSync(file, 'utf8');
+  const seen = new Set<string>();
+  for (let round = 0; round < 100; round += 1) {
+    await writeFile(file, 'before');
+    const written = writePidFile(runFolder, pid).then(() => 'written');
+    do seen.add(readFileSync(file, 'utf8'));
+    while ((await Promise.race([written, new Promise(setImmediate)])) !== 'written');
+    seen.add(readFileSync(file, 'utf8'));
+  }
+  t.deepEqual([...seen].toSorted(), [whole, 'before'].toSorted());
+});
+
+test('R81: what a daemon has left that was killed while it noted an engine goes with the next start', async t => {
+  const runFolder = await temporaryFolder(t);
+  await writeFile(join(runFolder, 'engine-7.pid.new'), '1 llama-ser');
+  await reapOrphans(runFolder, realEnvironment());
+  t.deepEqual(await readdir(runFolder), []);
 });
 
 test('files in the run folder that are not ours stay there', async t => {

@@ -1,4 +1,4 @@
-import {mkdir, readdir, readFile, rm, writeFile} from 'node:fs/promises';
+import {mkdir, readdir, readFile, rename, rm, writeFile} from 'node:fs/promises';
 import {join} from 'node:path';
 import type {Environment} from '@hearsay/core';
 import {processIdentity} from './process-identity.ts';
@@ -9,13 +9,19 @@ const goneWithinMs = 2_000;
 
 const pidFile: RegExp = /^engine-(?<pid>[1-9]\d{0,9})\.pid$/u;
 
+/** What a daemon has left that was killed while it noted an engine. */
+const unfinished: RegExp = /^engine-[1-9]\d{0,9}\.pid\.new$/u;
+
 /**
- * Notes a child, so that the next daemon finds it if this one cannot stop it. Called again when its command line has
- * changed.
+ * Notes a child, so that the next daemon finds it if this one cannot stop it. Called again when its command line may
+ * have changed. The note is whole at every moment: who is killed meanwhile must not have lost it.
  */
 export async function writePidFile(runFolder: string, pid: number): Promise<void> {
   const identity = await processIdentity(pid);
-  if (identity !== undefined) await writeFile(pidPath(runFolder, pid), identity, {mode: 0o600});
+  const path = pidPath(runFolder, pid);
+  if (identity === undefined || identity === (await readFile(path, 'utf8').catch(() => undefined))) return;
+  await writeFile(`${path}.new`, identity, {mode: 0o600});
+  await rename(`${path}.new`, path);
 }
 
 export async function removePidFile(runFolder: string, pid: number): Promise<void> {
@@ -29,6 +35,7 @@ export async function removePidFile(runFolder: string, pid: number): Promise<voi
 export async function reapOrphans(runFolder: string, environment: Environment): Promise<void> {
   await mkdir(runFolder, {recursive: true, mode: 0o700});
   for (const name of await readdir(runFolder)) {
+    if (unfinished.test(name)) await rm(join(runFolder, name), {force: true});
     const pid = Number(pidFile.exec(name)?.groups?.['pid']);
     if (Number.isNaN(pid)) continue;
     const noted = await readFile(join(runFolder, name), 'utf8');

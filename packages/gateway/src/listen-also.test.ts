@@ -1,8 +1,9 @@
 import {once} from 'node:events';
 import {connect, createServer} from 'node:net';
-import type {AddressInfo, Server, Socket} from 'node:net';
+import type {AddressInfo, Socket} from 'node:net';
 import test from 'ava';
 import type {ExecutionContext} from 'ava';
+import {steadyPort} from '../../../test/support/steady-port.ts';
 import {until} from '../../../test/support/until.ts';
 import {startGateway} from './start-gateway.ts';
 import {realEnvironment} from '../../../test/support/environment.ts';
@@ -20,11 +21,7 @@ async function open(t: ExecutionContext, alsoPort: number, openFilesMax?: number
   return {gateway, warnings};
 }
 
-async function closed(listener: Server): Promise<void> {
-  await new Promise(resolve => void listener.close(resolve));
-}
-
-/** A port that was free a moment ago, and the listener that has it until closed. */
+/** A port, and the listener that has it until closed. */
 async function takePort() {
   const listener = createServer();
   listener.listen(0, '127.0.0.1');
@@ -35,8 +32,7 @@ async function takePort() {
 }
 
 test('a further port is served like the first one, and closes with the gateway', async t => {
-  const {port, listener} = await takePort();
-  await closed(listener);
+  const port = await steadyPort();
   const {gateway, warnings} = await open(t, port);
   t.is(await (await fetch(`http://127.0.0.1:${port}/`)).text(), 'Ollama is running');
   t.is((await fetch(`http://127.0.0.1:${port}/`, {headers: {origin: 'https://evil.example'}})).status, 403);
@@ -58,8 +54,7 @@ test('a further port that is taken is a warning, and the gateway runs without it
 });
 
 test('all ports together take no more connections than the system has files for, and the owner is told', async t => {
-  const {port, listener} = await takePort();
-  await closed(listener);
+  const port = await steadyPort();
   const {gateway, warnings} = await open(t, port, 0); // as few as a gateway takes
   const ports = [Number(new URL(gateway.url).port), port];
   const sockets: Socket[] = [];

@@ -4,10 +4,12 @@ import {Server} from 'node:http';
 import {createServer} from 'node:net';
 import type {Server as NetServer} from 'node:net';
 import test from 'ava';
+import {realEnvironment} from '../../../test/support/environment.ts';
 import {connectTo, eventually, openGateway, post} from '../../../test/support/open-gateway.ts';
 import {chatEvents, scriptedAnswer, scriptedBody} from '../../../test/support/scripted-cluster.ts';
-import {scriptedCluster} from '../../../test/support/scripted-cluster.ts';
+import {scriptedCluster, statusReport} from '../../../test/support/scripted-cluster.ts';
 import type {ScriptedCluster} from '../../../test/support/scripted-cluster.ts';
+import {startGateway} from './start-gateway.ts';
 
 const body = JSON.stringify({model: 'tiny', stream: true, messages: []});
 
@@ -101,14 +103,21 @@ test('C45: however long an answer takes, no timer of the server ends it', async 
 test('closing ends a running stream with an error event and returns its body', async t => {
   const running = scriptedBody(stuck());
   const cluster = scriptedCluster(() => scriptedAnswer(running));
-  const gateway = await openGateway(cluster);
+  // Who has not let go after a second is cut, but not here.
+  const {clock, ...others} = realEnvironment();
+  const never = {[Symbol.dispose]: () => {}};
+  const after: typeof clock.after = (ms, run) => (ms < 1000 ? clock.after(ms, run) : never);
+  const config = {host: '127.0.0.1', port: 0, anyPort: false};
+  const deps = {...others, clock: {...clock, after}, cluster, status: statusReport};
+  const gateway = await startGateway(config, deps);
   using client = await connectTo(gateway.url);
   client.socket.write(post('/v1/chat/completions', body));
   await client.until(/hello/u);
   t.is(gateway.inFlight(), 1);
-  const started = performance.now();
-  await gateway[Symbol.asyncDispose]();
-  t.true(performance.now() - started < 1000);
+  let isClosed = false;
+  const closing = gateway[Symbol.asyncDispose]().then(() => (isClosed = true));
+  await eventually(() => isClosed, 'it has closed, and cut nobody');
+  await closing;
   const text = await client.until(/\r\n0\r\n\r\n$/u);
   t.regex(text, /data: \{"error":\{"message":"node is shutting down"/u);
   t.notRegex(text, /\[DONE\]/u);
@@ -139,7 +148,7 @@ test('closing does not wait for idle or half-read connections', async t => {
   await eventually(() => gateway.inFlight() === 1, 'upload started');
   const started = performance.now();
   await gateway[Symbol.asyncDispose]();
-  t.true(performance.now() - started < 2000);
+  t.true(performance.now() - started < 20_000, 'a request may take a day to come');
   t.is(gateway.inFlight(), 0);
   t.true(idle.socket.destroyed || (await once(idle.socket, 'close')).length >= 0);
 });

@@ -29,6 +29,18 @@ test('a short body travels with the offer: it runs before the asker has even rea
   await until('the slot is free', held.disposed);
 });
 
+test('an answer that is whole before the asker asks for it is there all the same', async t => {
+  const [a, b] = await pair(t);
+  const held = leaseOf(async () => responseOf(chunks('1', '2')));
+  b.offer = async () => held.lease;
+  const body = text('{"early": true}');
+  await using lease = await accept(a, b, {body, bodyBytes: body.length});
+  await until('it is over there', held.disposed);
+  await new Promise(resolve => void setTimeout(resolve, 100)); // and its end has crossed
+  const response = await lease.run(body, never);
+  t.deepEqual(await readAll(response.body), text('12'));
+});
+
 test('a body that came with an offer is not looked at when the answer is no', async t => {
   const [a, b] = await pair(t);
   const body = text('{}');
@@ -61,6 +73,22 @@ test('C24: a body that grew behind the door is taken, because every client may s
   t.like(answer, {kind: 'refused', code: 'too-large'});
 });
 
+test('an answer that is cut before the asker asks for it is a failure, and harms nobody else', async t => {
+  const [a, b] = await pair(t);
+  const held = leaseOf(async () => responseOf(cut()));
+  b.offer = async () => held.lease;
+  await using lease = await accept(a, b, {body: text('{}')});
+  await until('it is over there', held.disposed);
+  await new Promise(resolve => void setTimeout(resolve, 100)); // and its end has crossed
+  const reading = (async () => readAll((await lease.run(text('{}'), never)).body))();
+  await t.throwsAsync(reading, {code: 'PEER_FAILED'});
+});
+
+async function* cut(): AsyncGenerator<Uint8Array> {
+  yield text('half');
+  throw new Error('the engine died');
+}
+
 test('a lease that is given back unused ends the run of a body that came early', async t => {
   const [a, b] = await pair(t);
   const held = leaseOf(async (_, signal) => {
@@ -75,9 +103,14 @@ test('a lease that is given back unused ends the run of a body that came early',
 
 test('a run of a body that came early and breaks before any output fails with its code and reason', async t => {
   const [a, b] = await pair(t);
-  b.offer = async () => leaseOf(async () => Promise.reject(new Fault('ENGINE_FAILED', 'no such tensor'))).lease;
-  await using lease = await accept(a, b, {body: text('{}')});
-  await t.throwsAsync(lease.run(text('{}'), never), {code: 'ENGINE_FAILED', message: 'no such tensor'});
+  for (const isLate of [false, true]) {
+    const held = leaseOf(async () => Promise.reject(new Fault('ENGINE_FAILED', 'no such tensor')));
+    b.offer = async () => held.lease;
+    await using lease = await accept(a, b, {body: text('{}'), attempt: isLate ? 2 : 1});
+    if (isLate) await until('it is over there', held.disposed);
+    if (isLate) await new Promise(resolve => void setTimeout(resolve, 100)); // and its end has crossed
+    await t.throwsAsync(lease.run(text('{}'), never), {code: 'ENGINE_FAILED', message: 'no such tensor'});
+  }
 });
 
 test('an answer much longer than a frame that comes at once arrives whole', async t => {

@@ -109,7 +109,7 @@ test('a peer that joins the gossip is told again what it has missed, and nothing
   const [first, second] = [await own('first'), await own('second')];
   a.newest = [first];
   const [current, behind] = [await listener(t, [a]), await listener(t, [a], () => (a.newest = [second]))];
-  await until('who has missed something is told', () => behind.exchanges === 1);
+  await until('who has missed something is told', () => behind.exchanges > 0);
   await until('both hear the gossip', async () => {
     await a.mesh.publish(await a.mesh.sign(text('now')));
     return current.copies > 0 && behind.copies > 0;

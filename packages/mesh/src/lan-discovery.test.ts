@@ -10,6 +10,7 @@ import test from 'ava';
 import type {ExecutionContext} from 'ava';
 import type {Log, NodeId} from '@hearsay/core';
 import {realEnvironment} from '../../../test/support/environment.ts';
+import {manualClock} from '../../../test/support/manual-clock.ts';
 import {until} from '../../../test/support/until.ts';
 import {nodeIdOf} from './identity.ts';
 import {LanDiscovery, serviceName} from './lan-discovery.ts';
@@ -125,19 +126,20 @@ interface Crowd {
   /** That each of them has met. */
   readonly peers: number;
   readonly port: number;
-  /** How many times as fast their time goes. */
-  readonly speed: number;
+  /** How much time passes before all of them hear what one has said. */
+  readonly stepMs: number;
 }
 
-/** Many nodes on loopback, and a count of what they say. */
-async function crowd(t: ExecutionContext, {nodes, peers, port, speed}: Crowd) {
+/** Many nodes on loopback, and a count of what they say. Their time stands still while this process does. */
+async function crowd(t: ExecutionContext, {nodes, peers, port, stepMs}: Crowd) {
   const mesh = `test-${randomUUID().slice(0, 8)}`;
   const environment = realEnvironment();
-  const {clock} = environment;
-  const fast = {
-    ...clock,
-    monotonicMs: () => speed * clock.monotonicMs(),
-    after: (ms: number, run: () => void) => clock.after(ms / speed, run),
+  const clock = manualClock();
+  const pass = async (ms: number): Promise<void> => {
+    for (let passedMs = 0; passedMs < ms; passedMs += stepMs) {
+      await clock.advance(stepMs);
+      await sleep(1);
+    }
   };
   const listener = createSocket({type: 'udp4', reuseAddr: true});
   t.teardown(() => listener.close());
@@ -155,21 +157,23 @@ async function crowd(t: ExecutionContext, {nodes, peers, port, speed}: Crowd) {
     const listening = (): Multiaddr[] => [multiaddr(`/ip4/127.0.0.1/tcp/${2000 + index}`)];
     const how = {mesh, self, port, listening, sightedSelf: () => {}, peers: () => peers};
     const sighted = (): void => void (said.sightings += 1);
-    const discovery = new LanDiscovery({...how, sighted}, {...environment, clock: fast});
+    const discovery = new LanDiscovery({...how, sighted}, {...environment, clock});
     t.teardown(() => discovery[Symbol.dispose]());
   }
-  await sleep(600); // the first questions, ever more rarely
+  await pass(15_000); // the first questions, ever more rarely
   Object.assign(said, {questions: 0, answers: 0, sightings: 0});
-  return said;
+  return {said, pass, nowMs: () => clock.monotonicMs()};
 }
 
 test('however many nodes there are, a network hears one question a period, and each answer is read once', async t => {
-  const [nodes, speed] = [8, 25]; // faster, a busy machine would hear of a question after its own
-  const periodMs = 30_000 / speed;
-  const said = await crowd(t, {nodes, speed, peers: 1, port: 40_355});
-  const startedMs = performance.now();
-  await until('it was asked and answered', () => said.questions >= 3 && said.answers >= 2 * nodes);
-  const periods = (performance.now() - startedMs) / periodMs;
+  const nodes = 8;
+  const {said, pass, nowMs} = await crowd(t, {nodes, peers: 1, port: 40_355, stepMs: 100});
+  const startedMs = nowMs();
+  await until('it was asked and answered', async () => {
+    await pass(1000);
+    return said.questions >= 3 && said.answers >= 2 * nodes;
+  });
+  const periods = (nowMs() - startedMs) / 30_000;
   t.true(
     said.questions < (nodes / 2) * (periods + 1),
     `${said.questions} questions in ${periods} periods of ${nodes} nodes`,
@@ -180,9 +184,12 @@ test('however many nodes there are, a network hears one question a period, and e
 
 test('of a mesh where everybody has met many, some answer a question and not all', async t => {
   const nodes = 24;
-  const said = await crowd(t, {nodes, speed: 1, peers: 1000, port: 40_356}); // so that each hears others in time
-  await until('it was asked and answered', () => said.questions >= 1 && said.answers >= 8);
-  await sleep(500); // everybody who wants to answer has done so
+  const {said, pass} = await crowd(t, {nodes, peers: 1000, port: 40_356, stepMs: 10});
+  await until('it was asked and answered', async () => {
+    await pass(100);
+    return said.questions >= 1 && said.answers >= 8;
+  });
+  await pass(500); // everybody who wants to answer has done so
   t.true(said.answers < ((said.questions + 1) * nodes) / 2, `${said.answers} answers to ${said.questions} questions`);
 });
 
