@@ -10,7 +10,8 @@ import {bundlesOf, findBundle, stampOf} from '../packages/cli/bin/find-bundle.mj
 const keptMax = 5;
 
 /** CommonJS modules in the bundle find Node's own by it. */
-const requireOfNode = "import {createRequire} from 'node:module';\nconst require = createRequire(import.meta.url);";
+export const requireOfNode =
+  "import {createRequire} from 'node:module';\nconst require = createRequire(import.meta.url);";
 
 /** As Node strips types, whatever a tsconfig.json says. */
 const plainTypes = {compilerOptions: {target: 'esnext', verbatimModuleSyntax: true}};
@@ -80,7 +81,7 @@ function sourcesOf(root, stamps, inputs) {
 }
 
 /** Zod brings its messages in fifty languages, which are half of it; ours is English. As `quick-imports.mjs` does. */
-const withoutLanguages = {
+export const withoutLanguages = {
   name: 'without-languages',
   setup({onResolve, onLoad}) {
     onResolve({filter: /[\\/]locales[\\/]index\.js$/}, ({importer, path}) =>
@@ -94,7 +95,7 @@ const withoutLanguages = {
  * One letter beyond Latin makes V8 keep a whole file with two bytes for each of its letters, 4 MB in all. esbuild
  * escapes those in strings and names, so that the rest stands in comments and regular expressions.
  */
-function inAscii(text) {
+export function inAscii(text) {
   return text.replace(/[^\0-\x7f]/g, letter => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 

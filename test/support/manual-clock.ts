@@ -13,11 +13,17 @@ interface Timer {
 /** Time that passes only when a test says so. */
 export function manualClock(): ManualClock {
   let nowMs = 0;
-  const timers = new Set<Timer>();
+  /** In the order in which they run. */
+  const timers: Timer[] = [];
   const after = (ms: number, run: () => void): Disposable => {
     const timer = {dueMs: nowMs + ms, run};
-    timers.add(timer);
-    return {[Symbol.dispose]: () => void timers.delete(timer)};
+    timers.splice(timers.findLastIndex(({dueMs}) => dueMs <= timer.dueMs) + 1, 0, timer);
+    return {
+      [Symbol.dispose]: () => {
+        const index = timers.indexOf(timer);
+        if (index >= 0) timers.splice(index, 1);
+      },
+    };
   };
   return {
     wallMs: () => nowMs,
@@ -26,19 +32,23 @@ export function manualClock(): ManualClock {
     sleep: (ms, signal) =>
       new Promise((resolve, reject) => {
         if (signal?.aborted === true) return reject(asError(signal.reason));
-        const timer = after(ms, resolve);
-        signal?.addEventListener('abort', () => {
-          timer[Symbol.dispose]();
-          reject(asError(signal.reason));
+        const timer = after(ms, () => {
+          signal?.removeEventListener('abort', giveUp);
+          resolve();
         });
+        const giveUp = (): void => {
+          timer[Symbol.dispose]();
+          reject(asError(signal?.reason));
+        };
+        signal?.addEventListener('abort', giveUp);
       }),
     async advance(ms) {
       const endMs = nowMs + ms;
       for (;;) {
         await settle();
-        const [next] = [...timers].filter(({dueMs}) => dueMs <= endMs).toSorted((a, b) => a.dueMs - b.dueMs);
-        if (next === undefined) break;
-        timers.delete(next);
+        const [next] = timers;
+        if (next === undefined || next.dueMs > endMs) break;
+        timers.shift();
         nowMs = next.dueMs;
         next.run();
       }

@@ -64,7 +64,7 @@ test('under Node 24 the launcher runs the command line in its own process', asyn
 });
 
 test('a daemon keeps its pid and its arguments, and is told to be modest with memory', async t => {
-  const daemon = await startDaemon(t, {name: 'modest'});
+  const daemon = await startDaemon(t, {name: 'modest', restarts: true});
   const words = (await readFile(`/proc/${daemon.pid}/cmdline`, 'utf8')).split('\0');
   t.deepEqual(words.slice(1, 4), ['--max-semi-space-size=8', launcher, 'serve']);
   t.is((await (await fetch(`${daemon.url}/health`)).json()).node, 'modest');
@@ -75,7 +75,7 @@ test('a daemon keeps its pid and its arguments, and is told to be modest with me
 test('what a daemon has compiled is kept for the next one, even if this one is killed', async t => {
   const cache = await mkdtemp(join(tmpdir(), 'hearsay-compiled-'));
   t.teardown(async () => rm(cache, {recursive: true, maxRetries: 3}));
-  const daemon = await startDaemon(t, {variables: {NODE_COMPILE_CACHE: cache}});
+  const daemon = await startDaemon(t, {restarts: true, variables: {NODE_COMPILE_CACHE: cache}});
   const files = async (): Promise<number> => (await readdir(cache, {recursive: true})).length;
   await until('it is kept', async () => (await files()) > 10, 30_000);
   daemon.kill('SIGKILL');
@@ -88,7 +88,7 @@ test('what a daemon tells the C library about memory is not for the engines that
   const engine = join(folder, 'llama-server');
   await writeFile(engine, `#!/bin/sh\nenv >> '${folder}/variables'\necho 'version: 1 (1)'\n`);
   await chmod(engine, 0o755);
-  const daemon = await startDaemon(t, {engine, variables: {FOR_ENGINES: 'too'}});
+  const daemon = await startDaemon(t, {engine, restarts: true, variables: {FOR_ENGINES: 'too'}});
   const variables = async (): Promise<string> => readFile(join(folder, 'variables'), 'utf8').catch(() => '');
   await until('the engine was asked', async () => (await variables()).includes('FOR_ENGINES=too'));
   t.notRegex(await variables(), /MALLOC/u);

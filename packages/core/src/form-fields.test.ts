@@ -37,6 +37,17 @@ test('fields are set once, and everything else of the form stays as it is', asyn
   t.is(withFormFields(nothing, 'multipart/form-data; boundary=x', {stream: 'true'}), nothing);
 });
 
+test('a field is found behind files that end like the beginning of a boundary, and they stay as they are', async t => {
+  for (const end of ['\r', '\r\r', '\r\n', '\r\r\n', '\r\n\r\n-', '\r\n--', '-', '--', '---']) {
+    const [body, contentType] = await form({file: new Blob([`${end}${end}`]), model: 'whisper'});
+    t.deepEqual(read(body, contentType, 'model'), {model: 'whisper'});
+    const changed = withFormFields(body, contentType, {model: 'other'});
+    const told = await new Response(Buffer.from(changed), {headers: {'content-type': contentType}}).formData();
+    const file = told.get('file');
+    t.deepEqual([file instanceof Blob ? await file.text() : file, told.get('model')], [`${end}${end}`, 'other']);
+  }
+});
+
 test('what is no field, or no form, has no text', async t => {
   t.deepEqual(read(...(await form({prompt: 'model'})), 'model'), {});
   t.deepEqual(read('anything', 'multipart/form-data', 'model'), {});

@@ -102,11 +102,15 @@ function quotable(name: string): string {
   return name.replaceAll(/["\r\n]/gu, encodeURIComponent);
 }
 
-/** Where the bytes stand first. The engine looks for the first of them, which is quick and rare in a recording. */
+/**
+ * Where the bytes stand first. The engine looks for the first of them, which is quick and rare in a recording. Silence
+ * may be nothing else, and where it stands twice only the later one can begin what is wanted.
+ */
 function placeOf(wanted: Uint8Array, body: Uint8Array, from: number): number | undefined {
-  const [first = 0] = wanted;
+  const [first = 0, second] = wanted;
   for (let at = body.indexOf(first, from); at >= 0; at = body.indexOf(first, at + 1)) {
-    if (wanted.every((byte, index) => body[at + index] === byte)) return at;
+    if (second !== first) while (body[at + 1] === first) at += 1;
+    if (body[at + 1] === second && wanted.every((byte, index) => body[at + index] === byte)) return at;
   }
   return undefined;
 }

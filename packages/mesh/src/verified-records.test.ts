@@ -26,6 +26,17 @@ test('a record that every peer tells is verified once', async t => {
   t.is(verified, told.length);
 });
 
+test('as many records of a node as it is told to keep are verified once, in whatever order they are told', async t => {
+  const key = await generateKeyPair('Ed25519');
+  const node = nodeIdOf(peerIdFromPrivateKey(key));
+  const [first, second, third] = [1, 2, 3].map(count => signRecord(key, node, Uint8Array.of(count)));
+  if (!first || !second || !third) return t.fail();
+  const verified: SignedRecord[] = [];
+  const records = new VerifiedRecords(record => verified.push(record) > 0, 2);
+  for (const record of [first, second, first, second, third, second, first]) t.true(records.isSigned(again(record)));
+  t.deepEqual(verified, [first, second, third, first]);
+});
+
 test('what differs in anything from what was verified is verified itself, and refused when it is forged', async t => {
   const records = new VerifiedRecords();
   const [record, other] = [await signed('a'), await signed('a')];

@@ -30,11 +30,11 @@ export async function hashFile(
 ): Promise<string | undefined> {
   await using file = await openThrough(door, stamp.path);
   const hash = createHash('sha256');
-  const chunk = Buffer.allocUnsafe(chunkBytes);
+  const chunk = Buffer.allocUnsafe(Math.min(chunkBytes, stamp.sizeBytes + 1)); // one more shows whether it grows
   let total = 0;
   for (;;) {
     signal.throwIfAborted();
-    const {bytesRead} = await file.read(chunk, 0, chunkBytes, total);
+    const {bytesRead} = await file.read(chunk, 0, chunk.length, total);
     if (bytesRead === 0) break;
     hash.update(chunk.subarray(0, bytesRead));
     total += bytesRead;

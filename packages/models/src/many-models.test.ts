@@ -50,7 +50,7 @@ test('ten thousand models are found and proven in many short turns of the event 
   const startedMs = clock.monotonicMs() - startMs;
   let listed = 0;
   while (listed < modelCount && clock.monotonicMs() - startMs < 120_000) {
-    await clock.sleep(250);
+    await clock.sleep(1000); // a look at all of them is a turn of its own, and a long one
     listed = store.list().filter(({digest, problem}) => isProven(digest) && problem === undefined).length;
   }
   const {percentileMs, longestMs} = turns.stop();
