@@ -15,6 +15,8 @@ const heavy = {
   daemon: /\/cli\/src\/(?:serve|start-serving)\.ts$|\/packages\/(?:cluster|engine|gateway|mesh|models)\//u,
   libp2p: /\/node_modules\/(?:@libp2p|@chainsafe|libp2p)\//u,
   httpServer: /\/node_modules\/fastify\//u,
+  /** Fastify's, a tenth of all that a start loads. */
+  schemaCompilers: /\/node_modules\/(?:ajv|fast-json-stringify-compiler)\//u,
   log: /\/node_modules\/pino\//u,
   config: /\/node_modules\/smol-toml\/|\/cli\/src\/load-config\.ts$/u,
   qrCode: /\/node_modules\/uqr\//u,

@@ -1,6 +1,5 @@
 import {readFileSync} from 'node:fs';
 import {request as httpsRequest} from 'node:https';
-import {createRequire} from 'node:module';
 import {join} from 'node:path';
 import {text as textOf} from 'node:stream/consumers';
 import test from 'ava';
@@ -244,12 +243,4 @@ test('with a certificate the gateway speaks HTTPS', async t => {
     message: /gateway\.tls_key/u,
   });
   await t.throwsAsync(openGateway(answering(), {tls: {certFile: keyFile, keyFile}}), {code: 'BAD_CONFIG'});
-});
-
-test('a gateway is up without the schema compilers of Fastify, which would be a tenth of all that a start loads', async t => {
-  await using gateway = await openGateway(answering());
-  t.is((await fetch(`${gateway.url}/v1/models`)).status, 200);
-  const loaded = Object.keys(createRequire(import.meta.url).cache);
-  t.true(loaded.some(file => file.includes('/node_modules/fastify/')));
-  t.false(loaded.some(file => /\/node_modules\/(?:ajv|fast-json-stringify-compiler)\//u.test(file)));
 });
