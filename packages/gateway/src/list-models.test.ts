@@ -17,12 +17,20 @@ test("llama-server's own list stands in that of the models, in the same order, a
     models: [
       {name: 'tiny', model: 'tiny', capabilities: ['completion']},
       {name: 'seer', model: 'seer', capabilities: ['completion', 'vision', 'multimodal']},
-      {name: 'rank', model: 'rank', capabilities: ['rerank', 'embedding']},
+      {name: 'rank', model: 'rank', capabilities: ['rerank']},
       {name: 'gpt-small', model: 'gpt-small', capabilities: ['completion']},
     ],
     first_id: 'tiny',
     last_id: 'gpt-small',
   });
+});
+
+test('a model that only ranks is no embedder in it, because requests for embeddings are refused', t => {
+  const ranker = modelReport({capabilities: ['rerank']});
+  const seer = modelReport({capabilities: ['chat', 'vision']});
+  const told = (model: typeof ranker): unknown => listModels([model], 1, {})['models'];
+  t.regex(JSON.stringify(told(ranker)), /"capabilities":\["rerank"\]/u);
+  t.regex(JSON.stringify(told(seer)), /"capabilities":\["completion","vision","multimodal"\]/u);
 });
 
 test('no date, size or digest in it is an empty text, which clients would take for one', t => {

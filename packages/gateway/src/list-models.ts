@@ -99,8 +99,6 @@ function llamaObject(id: string, model: ModelReport, createdSeconds: number): Js
   const {capabilities: words, ...facts} = factsOf(model, createdSeconds * 1000);
   const capabilities = [
     ...words,
-    // What reads two texts as one makes a vector of them first.
-    ...(model.capabilities.includes('rerank') && !words.includes('embedding') ? ['embedding'] : []),
     ...(model.capabilities.some(each => each === 'vision' || each === 'audio') ? ['multimodal'] : []),
   ];
   return {name: id, model: id, type: 'model', ...facts, capabilities};
