@@ -46,3 +46,23 @@ test('the form that a text shall have goes on where llama-server reads it, and a
   t.is(sent(undefined), undefined);
   t.is(sent({format: {type: 'json_schema', name: 'n'}}), 'text.format.schema');
 });
+
+test('a form that nobody could give is refused by its name, and never looked past', t => {
+  const refused = (body: object): unknown => {
+    const call = read({input: 'x', ...body});
+    return call.kind === 'problem' ? [call.status, call.param] : call.kind;
+  };
+  for (const text of ['json', 5, [], true]) t.deepEqual(refused({text}), [400, 'text'], JSON.stringify(text));
+  for (const format of ['json_object', 5, []]) t.deepEqual(refused({text: {format}}), [400, 'text.format']);
+  for (const type of ['grammar', 5, undefined]) {
+    t.deepEqual(refused({text: {format: {type, schema: {}}}}), [400, 'text.format.type']);
+  }
+  for (const schema of [null, 'x', true, []]) {
+    t.deepEqual(refused({text: {format: {type: 'json_schema', name: 'n', schema}}}), [400, 'text.format.schema']);
+  }
+  const twice = {text: {format: {type: 'text'}}, response_format: {type: 'json_object'}};
+  t.deepEqual(refused(twice), [400, 'response_format']);
+  for (const text of [null, {}, {format: null}]) {
+    t.is(refused({text, response_format: {type: 'json_object'}}), 'call', 'none is asked for here');
+  }
+});

@@ -1,7 +1,7 @@
 import type {Capability} from '@hearsay/core';
 import {openAiErrors} from './error-form.ts';
 import {EventReply} from './event-reply.ts';
-import {isObject} from './json.ts';
+import {isAbsent, isObject} from './json.ts';
 import type {JsonObject} from './json.ts';
 import {ObjectReply} from './object-reply.ts';
 import type {Operation} from './operation.ts';
@@ -55,24 +55,36 @@ function complain(body: JsonObject): Problem | undefined {
   if (body['background'] === true) {
     return badRequest('background is not possible, because no answers are kept here', {param: 'background'});
   }
-  return isSchemaMissing(textFormat(body))
-    ? badRequest('text.format has no schema, which its type json_schema needs', {param: 'text.format.schema'})
-    : undefined;
+  return complainOfText(body);
 }
 
-function textFormat({text}: JsonObject): JsonObject | undefined {
-  const format = isObject(text) ? text['format'] : undefined;
-  return isObject(format) ? format : undefined;
+/** llama-server would look past most of this, and answer with a text of any form. */
+function complainOfText(body: JsonObject): Problem | undefined {
+  const {text, response_format: other} = body;
+  if (isAbsent(text)) return undefined;
+  if (!isObject(text)) return badRequest('text is no object', {param: 'text'});
+  const {format} = text;
+  if (isAbsent(format)) return undefined;
+  if (!isObject(format)) return badRequest('text.format is no object', {param: 'text.format'});
+  const {type, schema} = format;
+  if (typeof type !== 'string' || !forms.has(type)) {
+    return badRequest(`text.format.type is none of ${[...forms].join(', ')}`, {param: 'text.format.type'});
+  }
+  if (type === 'json_schema' && !isObject(schema)) {
+    const message = 'text.format.schema, which the type json_schema needs, is missing or is no object';
+    return badRequest(message, {param: 'text.format.schema'});
+  }
+  return isAbsent(other)
+    ? undefined
+    : badRequest('text.format and response_format mean the same; send one of them', {param: 'response_format'});
 }
 
-function isSchemaMissing(format: JsonObject | undefined): boolean {
-  return format?.['type'] === 'json_schema' && !isObject(format['schema']);
-}
+const forms: ReadonlySet<string> = new Set(['text', 'json_object', 'json_schema']);
 
 /** What form the text shall have: llama-server of today reads it only where chats have it. */
-function formOf(body: JsonObject): JsonObject {
-  const format = textFormat(body);
-  if (format === undefined) return {};
+function formOf({text}: JsonObject): JsonObject {
+  const format = isObject(text) ? text['format'] : undefined;
+  if (!isObject(format)) return {};
   const {type, ...schema} = format;
   return {response_format: type === 'json_schema' ? {type, json_schema: schema} : format};
 }

@@ -57,6 +57,22 @@ test('reasoning that is done says so in the end, as the text does', t => {
   });
 });
 
+test('reasoning that is done says so in a stream too', t => {
+  const translator = responsesTranslator({}, origin);
+  const item = {type: 'reasoning', id: 'r1', content: []};
+  translator.translate({name: 'response.output_item.done', data: JSON.stringify({item})});
+  const text = translator.translate(completed(3));
+  t.regex(typeof text === 'string' ? text : '', /^event: response\.output_item\.done\n.*"status":"completed"/u);
+});
+
+test('what the client has left empty is told as what is usual, of which clients take lists and objects for granted', t => {
+  const left = {text: null, tools: null, metadata: null, reasoning: null};
+  const usual = {text: {format: {type: 'text'}}, tools: [], metadata: {}, reasoning: {effort: null}};
+  t.like(assembled(left, 3), usual);
+  t.like(assembled({...left, text: {verbosity: 'low'}}, 3), {text: {format: {type: 'text'}, verbosity: 'low'}});
+  t.like(assembled({text: {format: null}}, 3), {text: {format: {type: 'text'}}});
+});
+
 test('a response that filled the context is incomplete for the same reason, as OpenAI says it', t => {
   const cut = {status: 'incomplete', incomplete_details: {reason: 'max_output_tokens'}};
   t.like(assembled({}, 95), cut);

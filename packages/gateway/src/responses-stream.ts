@@ -3,7 +3,7 @@ import {openAiErrors} from './error-form.ts';
 import {eventText} from './event-reply.ts';
 import type {EventTranslator} from './event-reply.ts';
 import type {ServerEvent} from './event-stream.ts';
-import {isObject, parseObject} from './json.ts';
+import {isAbsent, isObject, parseObject} from './json.ts';
 import type {JsonObject} from './json.ts';
 import type {Assembly} from './object-reply.ts';
 import type {Situation} from './operation.ts';
@@ -66,7 +66,7 @@ export function responsesTranslator(asked: JsonObject, origin: Origin): EventTra
     if (isObject(item)) {
       const placed = {...event, ...place(item['id'])};
       if (name !== 'response.output_item.done') return write(name, placed);
-      done = placed;
+      done = {...placed, item: settledItem(item)};
       return beforeItemDone(item);
     }
     if (itemId === undefined) return write(name, event);
@@ -180,8 +180,9 @@ class ResponseFields {
 
   #describe(fields: JsonObject): JsonObject {
     const {model, ...asked} = this.#asked;
-    const echoed = Object.entries(asked).filter(([name, value]) => echoes.has(name) && value !== undefined);
-    return {...usual, ...Object.fromEntries(echoed), ...fields, ...(typeof model === 'string' ? {model} : {})};
+    const echoed = Object.entries(asked).filter(([name, value]) => echoes.has(name) && !isAbsent(value));
+    const said = {...usual, ...Object.fromEntries(echoed), text: textOf(asked)};
+    return {...said, ...fields, ...(typeof model === 'string' ? {model} : {})};
   }
 }
 
@@ -202,7 +203,11 @@ function isCount(value: unknown): value is number {
 /** llama-server says of a reasoning that it is done, and when a response was, only to who does not stream. */
 function settled(output: unknown): readonly unknown[] {
   const items: readonly unknown[] = Array.isArray(output) ? output : [];
-  return items.map(item => (isObject(item) ? {status: 'completed', ...item} : item));
+  return items.map(item => (isObject(item) ? settledItem(item) : item));
+}
+
+function settledItem(item: JsonObject): JsonObject {
+  return {status: 'completed', ...item};
 }
 
 /** The last item is the one that was cut. OpenAI gives this reason for a full context too. */
@@ -228,7 +233,6 @@ const usual: JsonObject = {
   reasoning: {effort: null, summary: null},
   store: false,
   temperature: null,
-  text: {format: {type: 'text'}},
   tool_choice: 'auto',
   tools: [],
   top_p: null,
@@ -244,11 +248,16 @@ const echoes: ReadonlySet<string> = new Set([
   'parallel_tool_calls',
   'reasoning',
   'temperature',
-  'text',
   'tool_choice',
   'tools',
   'top_p',
 ]);
+
+/** What the text shall be like, with the usual form where none is asked for. */
+function textOf({text}: JsonObject): JsonObject {
+  const {format, ...others} = isObject(text) ? text : {};
+  return {format: format ?? {type: 'text'}, ...others};
+}
 
 function usageOf(usage: unknown): JsonObject | null {
   return isObject(usage) ? {output_tokens_details: {reasoning_tokens: 0}, ...usage} : null;
