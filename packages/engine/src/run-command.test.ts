@@ -1,5 +1,8 @@
+import {open} from 'node:fs/promises';
+import {join} from 'node:path';
 import {Fault} from '@hearsay/core';
 import test from 'ava';
+import {temporaryFolder} from '../../../test/support/engine-trial.ts';
 import {realEnvironment} from '../../../test/support/environment.ts';
 import {runCommand} from './run-command.ts';
 
@@ -27,4 +30,14 @@ test('when time is up or the signal aborts, the grandchildren die too', async t 
   const aborted = shell('sleep 60 & sleep 60', 10_000, stop.signal);
   stop.abort(new Error('enough'));
   await t.throwsAsync(aborted, {message: 'enough'});
+});
+
+test('a program that is still open for writing is started when it is closed', async t => {
+  const program = join(await temporaryFolder(t), 'program');
+  const file = await open(program, 'w', 0o755);
+  await file.write('#!/bin/sh\necho started\n');
+  const output = runCommand(program, [], {timeLimitMs: 10_000}, deps);
+  await deps.clock.sleep(100); // a look or two
+  await file.close();
+  t.is((await output).stdout, 'started\n');
 });

@@ -7,6 +7,12 @@ const outputCharsMax = 64 * 1024;
 /** How much of a failed command's output goes into the message. */
 const reasonCharsMax = 1500;
 
+/**
+ * A program that has just been put there cannot be started while anybody has it open for writing: a process that was
+ * forked meanwhile has, until it becomes another program.
+ */
+const [writtenTriesMax, writtenRetryMs] = [40, 50];
+
 export interface CommandOptions {
   readonly cwd?: string;
   readonly timeLimitMs: number;
@@ -31,11 +37,21 @@ export async function runCommand(
 ): Promise<CommandOutput> {
   signal?.throwIfAborted();
   const ended = Promise.withResolvers<string | undefined>();
-  const child = spawn(command, commandArguments, {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    detached: process.platform !== 'win32', // its own group, so that compilers started by a compiler die with it
-    ...(options.cwd === undefined ? {} : {cwd: options.cwd}),
-  });
+  const start = () =>
+    spawn(command, commandArguments, {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: process.platform !== 'win32', // its own group, so that compilers started by a compiler die with it
+      ...(options.cwd === undefined ? {} : {cwd: options.cwd}),
+    });
+  let child: ReturnType<typeof start> | undefined;
+  for (let tries = 1; child === undefined; tries += 1) {
+    try {
+      child = start();
+    } catch (error) {
+      if (!hasCode(error, 'ETXTBSY') || tries === writtenTriesMax) throw error;
+      await deps.clock.sleep(writtenRetryMs, signal);
+    }
+  }
   let [stdout, stderr] = ['', ''];
   child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout = (stdout + text).slice(-outputCharsMax)));
   child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr = (stderr + text).slice(-outputCharsMax)));
@@ -58,15 +74,15 @@ export async function runCommand(
     throw new Fault('INSTALL_FAILED', `${command} failed (${failure}): ${reason}`, {details: {command, failure}});
   } catch (error) {
     signal?.throwIfAborted(); // with the signal's own reason
-    if (!isMissing(error)) throw asFault(error, 'INSTALL_FAILED');
+    if (!hasCode(error, 'ENOENT')) throw asFault(error, 'INSTALL_FAILED');
     throw new Fault('INSTALL_FAILED', `${command} was not found`, {cause: error, details: {missing: command}});
   } finally {
     signal?.removeEventListener('abort', kill);
   }
 }
 
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
 }
 
 function killGroup(pid: number | undefined): void {
