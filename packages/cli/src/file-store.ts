@@ -1,4 +1,5 @@
 import {readFile} from 'node:fs/promises';
+import {hasCode} from '@hearsay/core';
 import type {TextStore} from '@hearsay/core';
 import {writeWhole} from './write-whole.ts';
 
@@ -9,7 +10,7 @@ export function fileStore(path: string): TextStore {
       try {
         return await readFile(path, 'utf8');
       } catch (error) {
-        if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+        if (hasCode(error, 'ENOENT')) return undefined;
         throw error;
       }
     },

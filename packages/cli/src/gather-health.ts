@@ -2,7 +2,7 @@ import {constants} from 'node:fs';
 import {access, readdir, readFile} from 'node:fs/promises';
 import {freemem, totalmem} from 'node:os';
 import {join} from 'node:path';
-import {describeError, Fault} from '@hearsay/core';
+import {describeError, Fault, hasCode} from '@hearsay/core';
 import {engineVersion, findEngine, livingEngines} from '@hearsay/engine';
 import {inspectNetworks, probeMulticast} from '@hearsay/mesh';
 import type {Config} from './config.ts';
@@ -146,7 +146,7 @@ async function lookAtFolder({path, kind}: Place): Promise<FolderFacts> {
     await Promise.race([look(), late]);
     return {path, kind, state: 'readable', reason: undefined};
   } catch (error) {
-    const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
+    const isMissing = hasCode(error, 'ENOENT');
     return {path, kind, state: isMissing ? 'missing' : 'broken', reason: describeError(error)};
   }
 }

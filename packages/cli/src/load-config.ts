@@ -1,7 +1,7 @@
 import {readFile} from 'node:fs/promises';
 import {dirname, join, resolve} from 'node:path';
 import {parse, TomlError} from 'smol-toml';
-import {Fault} from '@hearsay/core';
+import {Fault, hasCode} from '@hearsay/core';
 import type {Config, SettingsSource} from './config.ts';
 import {settingsOfTable, settingsOfVariables, toConfig} from './config.ts';
 import {standardFolders} from './folders.ts';
@@ -47,8 +47,8 @@ async function settingsOfFile(file: string, options: {readonly mayBeMissing: boo
   try {
     text = await readFile(file, 'utf8');
   } catch (cause) {
-    if (options.mayBeMissing && isMissing(cause)) return [];
-    const why = isMissing(cause) ? 'there is no such file' : 'it cannot be read';
+    if (options.mayBeMissing && hasCode(cause, 'ENOENT')) return [];
+    const why = hasCode(cause, 'ENOENT') ? 'there is no such file' : 'it cannot be read';
     throw new Fault('BAD_CONFIG', `cannot use the config file ${file}: ${why}`, {cause, details: {file}});
   }
   return [settingsOfTable(parseToml(text, file), file, dirname(file))];
@@ -63,8 +63,4 @@ function parseToml(text: string, file: string): Readonly<Record<string, unknown>
     const message = `${file}:${cause.line}:${cause.column}: ${problem}; see docs/configuration.md`;
     throw new Fault('BAD_CONFIG', message, {cause, details: {file}});
   }
-}
-
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
 }

@@ -1,6 +1,6 @@
 import {renameSync} from 'node:fs';
 import {DatabaseSync} from 'node:sqlite';
-import {describeError} from '@hearsay/core';
+import {describeError, hasCode} from '@hearsay/core';
 import type {Log} from '@hearsay/core';
 
 /** Layout of the tables below. A file of another one is put aside, not read. */
@@ -75,6 +75,6 @@ function moveAside(from: string, to: string): void {
   try {
     renameSync(from, to);
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+    if (!hasCode(error, 'ENOENT')) throw error;
   }
 }

@@ -1,6 +1,15 @@
 import {mkdir, readFile, rename, rm, writeFile} from 'node:fs/promises';
 import {dirname} from 'node:path';
-import {bytesPerTokenMax, isDigest, isNews, isProven, learn, learnedNames, nothingLearned} from '@hearsay/core';
+import {
+  bytesPerTokenMax,
+  hasCode,
+  isDigest,
+  isNews,
+  isProven,
+  learn,
+  learnedNames,
+  nothingLearned,
+} from '@hearsay/core';
 import type {Digest, EngineHost, EngineStateName, Environment, LearnedFacts} from '@hearsay/core';
 import type {Timings} from './read-timings.ts';
 
@@ -126,8 +135,7 @@ async function readFacts(file: string, {log}: Environment): Promise<Map<Digest, 
   try {
     return parseFacts(JSON.parse(await readFile(file, 'utf8')));
   } catch (error) {
-    const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
-    if (!isMissing)
+    if (!hasCode(error, 'ENOENT'))
       log('warn', 'what this node had learned cannot be read; it learns anew', {file, error: String(error)});
     return new Map();
   }

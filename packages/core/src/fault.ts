@@ -53,6 +53,11 @@ export function describeError(error: unknown): string {
   return text === '' ? 'empty error' : text;
 }
 
+/** True of an error with one of these codes, as the system's errors have them: `ENOENT`. */
+export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' && codes.includes(error.code);
+}
+
 /** A thrown value as a fault: faults stay what they are, anything else gets the given code. */
 export function asFault(error: unknown, code: FaultCode): Fault {
   return error instanceof Fault ? error : new Fault(code, describeError(error), {cause: error});

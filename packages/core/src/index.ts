@@ -17,7 +17,7 @@ export type {EngineEffect, EngineEvent, EnginePolicy, EngineState, EngineStep} f
 export {estimateFit, fullSize, isCacheType, leastSize, noWish, sizeEngine} from './fit.ts';
 export type {CacheLayers, CacheType, EngineSize, Fit, FitConditions, ModelShape, SizeWish} from './fit.ts';
 export type {Clock, Environment, Log, LogLevel, Random, TextStore} from './environment.ts';
-export {asFault, describeError, Fault} from './fault.ts';
+export {asFault, describeError, Fault, hasCode} from './fault.ts';
 export type {FaultCode, FaultOptions} from './fault.ts';
 export {formFields, isForm, withFormFields} from './form-fields.ts';
 export {formatBytes} from './format-bytes.ts';

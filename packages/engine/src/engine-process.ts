@@ -1,7 +1,7 @@
 import {spawn} from 'node:child_process';
 import type {ChildProcessByStdio} from 'node:child_process';
 import type {Readable, Writable} from 'node:stream';
-import {describeError} from '@hearsay/core';
+import {describeError, hasCode} from '@hearsay/core';
 import type {Environment} from '@hearsay/core';
 import {judgeExit, withoutFolders} from './judge-exit.ts';
 import type {EngineExit} from './judge-exit.ts';
@@ -132,7 +132,7 @@ function exitStatus(child: Child): Promise<ExitStatus | Error> {
 }
 
 function judgeStart(command: string, error: Error): EngineExit {
-  const isMissing = 'code' in error && (error.code === 'ENOENT' || error.code === 'EACCES');
+  const isMissing = hasCode(error, 'ENOENT', 'EACCES');
   return {
     reason: `cannot start ${command.replace(/^.*[/\\]/u, '')}: ${error.message.replace(command, '').trim()}`,
     lines: [],

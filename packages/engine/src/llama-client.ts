@@ -1,6 +1,6 @@
 import type {Agent as PlainAgent, ClientRequest, IncomingMessage} from 'node:http';
 import {Agent as SecureAgent, request as startSecureRequest} from 'node:https';
-import {Fault, methodOf} from '@hearsay/core';
+import {Fault, hasCode, methodOf} from '@hearsay/core';
 import type {EngineCall, Endpoint, WorkResponse} from '@hearsay/core';
 
 // An `import` of this module also loads the whole of `fetch`, which nothing here uses: 20 ms and 4 MB of every start.
@@ -84,7 +84,7 @@ export class LlamaClient {
     const head = exchange.head.catch(async (cause: unknown) => {
       // llama-server closes an idle connection after 5 s or 100 requests, perhaps just while we write to it. It has not
       // read the request then, so this is no second run.
-      const wasStale = exchange.request.reusedSocket && isReset(cause) && !this.#isOver(signal);
+      const wasStale = exchange.request.reusedSocket && hasCode(cause, 'ECONNRESET', 'EPIPE') && !this.#isOver(signal);
       if (!wasStale) throw cause;
       await exchange.closed;
       exchange = this.#send({...message, fresh: true}, signal);
@@ -124,7 +124,7 @@ export class LlamaClient {
       response.resume();
       return false;
     } catch (error) {
-      return error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
+      return hasCode(error, 'ECONNREFUSED');
     }
   }
 
@@ -225,10 +225,6 @@ export class LlamaClient {
   #isOver(signal: AbortSignal): boolean {
     return signal.aborted || this.#stopped.signal.aborted;
   }
-}
-
-function isReset(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
 }
 
 function parsed(text: string): unknown {

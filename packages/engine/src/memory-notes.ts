@@ -1,6 +1,6 @@
 import {mkdir, readFile, rename, writeFile} from 'node:fs/promises';
 import {dirname} from 'node:path';
-import {describeError, isObject} from '@hearsay/core';
+import {describeError, hasCode, isObject} from '@hearsay/core';
 import type {Environment} from '@hearsay/core';
 
 /** What decides how much memory a load takes. */
@@ -108,8 +108,8 @@ async function loadNotes(file: string, log: Environment['log']): Promise<Map<str
     const notes = loads.slice(-notesMax).flatMap(load => parseNote(load));
     return new Map(notes.map(note => [keyText(note), note]));
   } catch (error) {
-    const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
-    if (!isMissing) log('warn', 'what models took in memory is forgotten', {error: describeError(error)});
+    if (!hasCode(error, 'ENOENT'))
+      log('warn', 'what models took in memory is forgotten', {error: describeError(error)});
     return new Map();
   }
 }

@@ -1,5 +1,5 @@
 import {spawn} from 'node:child_process';
-import {asFault, Fault, type Clock} from '@hearsay/core';
+import {asFault, Fault, hasCode, type Clock} from '@hearsay/core';
 
 /** Output kept per stream; the end of it is what explains a failure. */
 const outputCharsMax = 64 * 1024;
@@ -79,10 +79,6 @@ export async function runCommand(
   } finally {
     signal?.removeEventListener('abort', kill);
   }
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
 }
 
 function killGroup(pid: number | undefined): void {

@@ -1,3 +1,4 @@
+import {hasCode} from '@hearsay/core';
 /**
  * Signals a child's whole process group: `llama serve` and wrapper scripts have children of their own. Quiet when it
  * is gone.
@@ -7,7 +8,6 @@ export function signalGroup(pid: number, signal: 'SIGTERM' | 'SIGKILL'): void {
     process.kill(process.platform === 'win32' ? pid : -pid, signal);
   } catch (error) {
     // macOS answers EPERM for a group of which only a zombie is left.
-    const isGone = error instanceof Error && 'code' in error && (error.code === 'ESRCH' || error.code === 'EPERM');
-    if (!isGone) throw error;
+    if (!hasCode(error, 'ESRCH', 'EPERM')) throw error;
   }
 }

@@ -3,7 +3,7 @@ import {readFile} from 'node:fs/promises';
 import type {IncomingMessage, Server, ServerResponse} from 'node:http';
 import {isIP} from 'node:net';
 import {createSecureContext} from 'node:tls';
-import {bodyBytesMax as bodyBytesMaxAnywhere, describeError, Fault} from '@hearsay/core';
+import {bodyBytesMax as bodyBytesMaxAnywhere, describeError, Fault, hasCode} from '@hearsay/core';
 import type {Clock, Cluster, Environment, MeshAdmin, StatusReport} from '@hearsay/core';
 import {createApp} from './create-app.ts';
 import {errorFormFor} from './error-form.ts';
@@ -165,7 +165,7 @@ async function listen(server: Server, {host, port, anyPort}: GatewayConfig): Pro
       const address = server.address();
       return typeof address === 'object' && address !== null ? address.port : tried;
     } catch (cause) {
-      if (isTaken(cause) && tried < last) continue;
+      if (hasCode(cause, 'EADDRINUSE') && tried < last) continue;
       const ports = last > port ? `ports ${port} to ${last}` : `port ${port}`;
       const message = `the gateway cannot listen on ${host}, ${ports}: ${whyNot(cause)} (gateway.host, gateway.port)`;
       throw new Fault('BAD_CONFIG', message, {cause});
@@ -187,10 +187,6 @@ function whyNot(error: unknown): string {
     default:
       return describeError(error);
   }
-}
-
-function isTaken(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
 }
 
 /** Ends running answers in their own dialect, then cuts whoever still does not let go. */

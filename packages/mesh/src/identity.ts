@@ -5,7 +5,7 @@ import {dirname} from 'node:path';
 import {generateKeyPair, privateKeyFromProtobuf, privateKeyToProtobuf} from '@libp2p/crypto/keys';
 import type {Ed25519PrivateKey, PeerId} from '@libp2p/interface';
 import {peerIdFromString} from '@libp2p/peer-id';
-import {Fault, recordContext, statementContext} from '@hearsay/core';
+import {Fault, hasCode, recordContext, statementContext} from '@hearsay/core';
 import type {NodeId, SignedRecord, SignedStatement} from '@hearsay/core';
 import {concat} from 'uint8arrays/concat';
 
@@ -26,7 +26,7 @@ export async function loadIdentity(file: string): Promise<Ed25519PrivateKey> {
     return key;
   } catch (cause) {
     // Another process may have been quicker: then its key is the one that counts.
-    const winner = isSystemError(cause, 'EEXIST') ? await readIdentity(file) : undefined;
+    const winner = hasCode(cause, 'EEXIST') ? await readIdentity(file) : undefined;
     if (winner !== undefined) return winner;
     throw new Fault('BAD_CONFIG', `cannot write the node's key to ${file}; make its folder writable`, {cause});
   } finally {
@@ -39,7 +39,7 @@ async function readIdentity(file: string): Promise<Ed25519PrivateKey | undefined
   try {
     bytes = await readFile(file);
   } catch (cause) {
-    if (isSystemError(cause, 'ENOENT')) return undefined;
+    if (hasCode(cause, 'ENOENT')) return undefined;
     throw new Fault('BAD_CONFIG', `cannot read the node's key in ${file}; check its owner and mode`, {cause});
   }
   const advice = 'restore it from a backup, or delete it to start as a new node that the others do not know yet';
@@ -50,10 +50,6 @@ async function readIdentity(file: string): Promise<Ed25519PrivateKey | undefined
     throw new Fault('BAD_CONFIG', `the node's key in ${file} is damaged; ${advice}`, {cause});
   }
   throw new Fault('BAD_CONFIG', `the node's key in ${file} is not an ed25519 key; ${advice}`);
-}
-
-function isSystemError(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
 }
 
 /**

@@ -1,5 +1,5 @@
 import {readFile, rename, rm, writeFile} from 'node:fs/promises';
-import {Fault, isNodeId, revocationsMax} from '@hearsay/core';
+import {Fault, hasCode, isNodeId, revocationsMax} from '@hearsay/core';
 import type {ChainedStatement, NodeId, Role, SignedStatement, TrustedNetwork} from '@hearsay/core';
 import {z} from 'zod';
 
@@ -106,7 +106,7 @@ export async function loadMeshState(file: string): Promise<MeshState> {
   try {
     text = await readFile(file, 'utf8');
   } catch (cause) {
-    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return emptyState;
+    if (hasCode(cause, 'ENOENT')) return emptyState;
     throw new Fault('BAD_CONFIG', `cannot read whom this node trusts in ${file}; check its owner and mode`, {cause});
   }
   try {

@@ -1,6 +1,6 @@
 import {mkdir, open, readFile, rename, rm} from 'node:fs/promises';
 import {dirname} from 'node:path';
-import {describeError} from '@hearsay/core';
+import {describeError, hasCode} from '@hearsay/core';
 import type {Environment} from '@hearsay/core';
 import {isSameStamp} from './file-stamp.ts';
 import type {FileStamp} from './file-stamp.ts';
@@ -40,7 +40,7 @@ export async function openDigestCache(path: string, {clock, log}: Environment): 
     try {
       return parseEntries(JSON.parse(await readFile(path, 'utf8')));
     } catch (error) {
-      if (!isMissing(error)) {
+      if (!hasCode(error, 'ENOENT')) {
         log('warn', 'the cache of digests cannot be read; model files will be hashed again', {
           path,
           error: describeError(error),
@@ -139,8 +139,4 @@ function isRecord(json: unknown): json is Readonly<Record<string, unknown>> {
 
 function isNumber(json: unknown): json is number {
   return typeof json === 'number' && Number.isFinite(json);
-}
-
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
 }

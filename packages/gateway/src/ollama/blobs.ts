@@ -4,7 +4,7 @@ import {access, mkdir, readdir, rename, rm, rmdir, statfs, symlink} from 'node:f
 import type {IncomingMessage} from 'node:http';
 import {basename, join} from 'node:path';
 import {pipeline} from 'node:stream/promises';
-import {describeError, Fault, formatBytes} from '@hearsay/core';
+import {describeError, Fault, formatBytes, hasCode} from '@hearsay/core';
 import type {Random} from '@hearsay/core';
 import {badRequest} from '../problem.ts';
 import type {Problem} from '../problem.ts';
@@ -74,7 +74,7 @@ export function openBlobs(folder: string | undefined, random: Random): Blobs {
         return undefined;
       } catch (cause) {
         if (upload.destroyed && !upload.complete) throw new Fault('CANCELLED', 'the upload broke off', {cause});
-        if (isFull(cause)) return noRoom('it is full');
+        if (hasCode(cause, 'ENOSPC', 'EDQUOT')) return noRoom('it is full');
         const why = describeError(cause).replace(/, \w+ '.*$/su, ''); // without the path
         return {...noRoom(''), status: 500, code: 'cannot_keep', message: `the file cannot be kept: ${why}`};
       } finally {
@@ -118,10 +118,6 @@ async function lacksRoom(folder: string, {headers}: IncomingMessage): Promise<Pr
   const [freeBytes, neededBytes] = [bavail * bsize, Number(headers['content-length'] ?? 0)];
   if (neededBytes <= freeBytes) return undefined;
   return noRoom(`the file takes ${formatBytes(neededBytes)}, and ${formatBytes(freeBytes)} are free`);
-}
-
-function isFull(cause: unknown): boolean {
-  return cause instanceof Error && 'code' in cause && (cause.code === 'ENOSPC' || cause.code === 'EDQUOT');
 }
 
 /** Closes the connection: the rest of the file may still come. */

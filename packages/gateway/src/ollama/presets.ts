@@ -1,5 +1,5 @@
 import {readFile, rename, writeFile} from 'node:fs/promises';
-import {Fault} from '@hearsay/core';
+import {Fault, hasCode} from '@hearsay/core';
 import {isObject, parseObject} from '../json.ts';
 import type {JsonObject} from '../json.ts';
 import type {Preset} from './known-model.ts';
@@ -56,7 +56,7 @@ async function readPresets(file: string): Promise<readonly Preset[]> {
   try {
     text = await readFile(file, 'utf8');
   } catch (cause) {
-    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return [];
+    if (hasCode(cause, 'ENOENT')) return [];
     throw new Fault('BAD_CONFIG', `cannot read ${file}`, {cause, details: {file}});
   }
   const list: unknown = text.length > fileBytesMax ? undefined : parseObject(text)?.['presets'];
