@@ -1,6 +1,7 @@
-import {readFile, rename, writeFile} from 'node:fs/promises';
+import {readFile} from 'node:fs/promises';
 import {describeError} from '@hearsay/core';
 import type {Log, StoredModel} from '@hearsay/core';
+import {writeWhole} from './write-whole.ts';
 
 /** More models than one machine loads in its life; the one not loaded for the longest time is forgotten first. */
 const modelsMax = 500;
@@ -57,8 +58,7 @@ export class LoadTimes {
   async #write(): Promise<void> {
     if (this.#file === undefined) return;
     try {
-      await writeFile(`${this.#file}.new`, JSON.stringify({loads: [...this.#loads]}), {mode: 0o600});
-      await rename(`${this.#file}.new`, this.#file);
+      await writeWhole(this.#file, JSON.stringify({loads: [...this.#loads]}));
     } catch (error) {
       this.#log('warn', 'cannot remember how long a load took', {error: describeError(error)});
     }

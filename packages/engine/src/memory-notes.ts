@@ -1,7 +1,8 @@
-import {mkdir, readFile, rename, writeFile} from 'node:fs/promises';
+import {mkdir, readFile} from 'node:fs/promises';
 import {dirname} from 'node:path';
 import {describeError, hasCode, isObject} from '@hearsay/core';
 import type {Environment} from '@hearsay/core';
+import {writeWhole} from './write-whole.ts';
 
 /** What decides how much memory a load takes. */
 export interface LoadKey {
@@ -47,8 +48,7 @@ export async function openMemoryNotes(file: string | undefined, environment: Env
   async function save(path: string): Promise<void> {
     try {
       await mkdir(dirname(path), {recursive: true});
-      await writeFile(`${path}.new`, JSON.stringify({version, loads: [...notes.values()]}), {mode: 0o600});
-      await rename(`${path}.new`, path);
+      await writeWhole(path, JSON.stringify({version, loads: [...notes.values()]}));
     } catch (error) {
       log('warn', 'cannot remember how much memory a model took', {error: describeError(error)});
     }

@@ -1,16 +1,14 @@
-import {mkdir, readdir, readFile, rename, rm, writeFile} from 'node:fs/promises';
+import {mkdir, readdir, readFile, rm} from 'node:fs/promises';
 import {join} from 'node:path';
 import type {Environment} from '@hearsay/core';
 import {processIdentity} from './process-identity.ts';
 import {signalGroup} from './signal-group.ts';
+import {unfinishedEnding, writeWhole} from './write-whole.ts';
 
 /** How long a killed orphan may take to go; one that the kernel holds is left and named in the log. */
 const goneWithinMs = 2_000;
 
 const pidFile: RegExp = /^engine-(?<pid>[1-9]\d{0,9})\.pid$/u;
-
-/** What a daemon has left that was killed while it noted an engine. */
-const unfinished: RegExp = /^engine-[1-9]\d{0,9}\.pid\.new$/u;
 
 /**
  * Notes a child, so that the next daemon finds it if this one cannot stop it. Called again when its command line may
@@ -20,8 +18,7 @@ export async function writePidFile(runFolder: string, pid: number): Promise<void
   const identity = await processIdentity(pid);
   const path = pidPath(runFolder, pid);
   if (identity === undefined || identity === (await readFile(path, 'utf8').catch(() => undefined))) return;
-  await writeFile(`${path}.new`, identity, {mode: 0o600});
-  await rename(`${path}.new`, path);
+  await writeWhole(path, identity);
 }
 
 export async function removePidFile(runFolder: string, pid: number): Promise<void> {
@@ -35,7 +32,8 @@ export async function removePidFile(runFolder: string, pid: number): Promise<voi
 export async function reapOrphans(runFolder: string, environment: Environment): Promise<void> {
   await mkdir(runFolder, {recursive: true, mode: 0o700});
   for (const name of await readdir(runFolder)) {
-    if (unfinished.test(name)) await rm(join(runFolder, name), {force: true});
+    if (name.endsWith(unfinishedEnding) && pidFile.test(name.slice(0, -unfinishedEnding.length)))
+      await rm(join(runFolder, name), {force: true}); // a daemon was killed while it noted an engine
     const pid = Number(pidFile.exec(name)?.groups?.['pid']);
     if (Number.isNaN(pid)) continue;
     const noted = await readFile(join(runFolder, name), 'utf8');
