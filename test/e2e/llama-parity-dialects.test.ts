@@ -2,7 +2,7 @@ import test from 'ava';
 import {z} from 'zod';
 import {startDaemon} from '../support/daemon.ts';
 import {startForeignServer} from '../support/foreign-server.ts';
-import {differences, post} from '../support/llama-parity.ts';
+import {differences, post, startPair} from '../support/llama-parity.ts';
 import type {ParityCase} from '../support/llama-parity.ts';
 import {modelFolder, tinyModel} from '../support/models.ts';
 
@@ -94,20 +94,15 @@ const forms = [
 ] as const;
 
 test.serial('messages and responses are answered as a plain llama-server answers them', async t => {
-  const [model, flags] = ['tiny-count-F16', ['--temp', '0']];
-  const plain = await startForeignServer(t, {model: tinyModel(`${model}.gguf`), alias: model, flags});
-  const {url} = await startDaemon(t, {
-    models: [await modelFolder(t, `${model}.gguf`)],
-    variables: {HEARSAY_SLOTS: '2', HEARSAY_CONTEXT: '1024', HEARSAY_ENGINE_ARGS: flags.join(',')},
-  });
-  t.deepEqual(await differences(messages, plain.url, url), []);
-  t.deepEqual(await differences(responses, plain.url, url), []);
+  const {plain, gateway} = await startPair(t, 'tiny-count-F16');
+  t.deepEqual(await differences(messages, plain, gateway), []);
+  t.deepEqual(await differences(responses, plain, gateway), []);
   for (const [format, known] of forms) {
     const asked = {...once, input: 'count', max_output_tokens: 12, temperature: 0};
-    const theirs = await textOf(plain.url, {...asked, response_format: known});
-    t.is(await textOf(url, {...asked, text: {format}}), theirs, JSON.stringify(format));
+    const theirs = await textOf(plain, {...asked, response_format: known});
+    t.is(await textOf(gateway, {...asked, text: {format}}), theirs, JSON.stringify(format));
   }
-  t.is(await textOf(url, {input: 'count', text: {format: forms[2][0]}}), '"foo"');
+  t.is(await textOf(gateway, {input: 'count', text: {format: forms[2][0]}}), '"foo"');
 });
 
 /** Clients need the empty input where a tool begins, which llama-server leaves out. */

@@ -1,10 +1,7 @@
 import test from 'ava';
-import {startDaemon} from '../support/daemon.ts';
-import {startForeignServer} from '../support/foreign-server.ts';
-import {differences, post} from '../support/llama-parity.ts';
+import {differences, post, startPair} from '../support/llama-parity.ts';
 import type {ParityCase} from '../support/llama-parity.ts';
 import {picture, recording} from '../support/media.ts';
-import {modelFolder, tinyModel} from '../support/models.ts';
 
 const image = picture().toString('base64');
 const sound = recording(0.3).toString('base64');
@@ -60,18 +57,13 @@ for (const [sense, cases] of [
   ['hearing', hearing],
 ] as const) {
   test.serial(`whatever a plain llama-server with ${sense} answers, the gateway answers too`, async t => {
-    const [model, projector] = ['tiny-count-F16', `mmproj-tiny-${sense}-F16.gguf`];
-    const flags = ['--mmproj', tinyModel(projector), '--temp', '0'];
+    const projector = `mmproj-tiny-${sense}-F16.gguf`;
     const variables = {LLAMA_MEDIA_MARKER: marker};
-    const plain = await startForeignServer(t, {model: tinyModel(`${model}.gguf`), alias: model, flags, variables});
-    const {url} = await startDaemon(t, {
-      models: [await modelFolder(t, `${model}.gguf`, projector)],
-      variables: {...variables, HEARSAY_SLOTS: '2', HEARSAY_CONTEXT: '1024', HEARSAY_ENGINE_ARGS: '--temp,0'},
-    });
-    t.deepEqual(await differences(cases, plain.url, url), []);
+    const {plain, gateway} = await startPair(t, 'tiny-count-F16', {projector, variables});
+    t.deepEqual(await differences(cases, plain, gateway), []);
     if (sense === 'hearing') {
       for (const fields of [{}, {max_tokens: '6'}, {stream: 'true'}, {language: 'de'}]) {
-        const [theirs, ours] = [await transcribe(plain.url, fields), await transcribe(url, fields)];
+        const [theirs, ours] = [await transcribe(plain, fields), await transcribe(gateway, fields)];
         t.deepEqual(ours, theirs, JSON.stringify(fields));
       }
     }

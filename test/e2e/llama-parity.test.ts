@@ -1,7 +1,7 @@
 import test from 'ava';
 import {startDaemon} from '../support/daemon.ts';
 import {startForeignServer} from '../support/foreign-server.ts';
-import {differences, post} from '../support/llama-parity.ts';
+import {differences, post, startPair} from '../support/llama-parity.ts';
 import type {ParityCase} from '../support/llama-parity.ts';
 import {modelFolder, tinyModel} from '../support/models.ts';
 
@@ -256,13 +256,8 @@ const faults: readonly ParityCase[] = [
 
 /** Without a name in any request: the only model that can do it is meant. */
 test.serial('whatever a plain llama-server answers, the gateway answers too', async t => {
-  const [model, flags] = ['tiny-count-F16', ['--temp', '0']];
-  const plain = await startForeignServer(t, {model: tinyModel(`${model}.gguf`), alias: model, flags});
-  const {url} = await startDaemon(t, {
-    models: [await modelFolder(t, `${model}.gguf`)],
-    variables: {HEARSAY_SLOTS: '2', HEARSAY_CONTEXT: '1024', HEARSAY_ENGINE_ARGS: flags.join(',')},
-  });
-  t.deepEqual(await differences([...looks, ...completions, ...chats, ...faults], plain.url, url), []);
+  const {plain, gateway} = await startPair(t, 'tiny-count-F16');
+  t.deepEqual(await differences([...looks, ...completions, ...chats, ...faults], plain, gateway), []);
 });
 
 test.serial('vectors and ranks too, where several models are known that each can do one thing', async t => {

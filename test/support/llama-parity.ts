@@ -1,6 +1,10 @@
 import {isDeepStrictEqual} from 'node:util';
+import type {ExecutionContext} from 'ava';
+import {startDaemon} from './daemon.ts';
+import {startForeignServer} from './foreign-server.ts';
 import {answerOf} from './llama-answer.ts';
 import type {LlamaRequest} from './llama-answer.ts';
+import {modelFolder, tinyModel} from './models.ts';
 
 /**
  * Requests that a plain llama-server answers, and the same ones to a daemon with the same model: what clients and tests
@@ -18,6 +22,33 @@ export type ParityCase = LlamaRequest & {
 
 export function post(title: string, path: string, body: unknown, differs?: ParityCase['differs']): ParityCase {
   return {title, method: 'POST', path, body, ...(differs ? {differs} : {})};
+}
+
+/** What makes a model say the same each time. */
+const steady = ['--temp', '0'];
+
+/** A plain llama-server and the gateway of a daemon, both with the same model and settings; they end with the test. */
+export async function startPair(
+  t: Pick<ExecutionContext, 'teardown'>,
+  model: string,
+  {
+    projector,
+    variables = {},
+  }: {readonly projector?: string; readonly variables?: Readonly<Record<string, string>>} = {},
+): Promise<{readonly plain: string; readonly gateway: string}> {
+  const beside = projector === undefined ? [] : [projector];
+  const flags = [...beside.flatMap(name => ['--mmproj', tinyModel(name)]), ...steady];
+  const plain = await startForeignServer(t, {model: tinyModel(`${model}.gguf`), alias: model, flags, variables});
+  const {url} = await startDaemon(t, {
+    models: [await modelFolder(t, `${model}.gguf`, ...beside)],
+    variables: {
+      ...variables,
+      HEARSAY_SLOTS: '2',
+      HEARSAY_CONTEXT: '1024',
+      HEARSAY_ENGINE_ARGS: steady.join(','),
+    },
+  });
+  return {plain: plain.url, gateway: url};
 }
 
 /** All of them, so that one look tells. */
